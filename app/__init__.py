@@ -1,0 +1,1 @@
+"""Textual front end and command line. Never imports torch, triton or transformers."""

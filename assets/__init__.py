@@ -1,0 +1,1 @@
+"""Data only: model catalogue, calibration prompts, themes, defaults."""

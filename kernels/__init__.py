@@ -1,0 +1,1 @@
+"""Pure functions on tensors: Triton kernels, their CPU twins and plain references."""

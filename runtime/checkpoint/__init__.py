@@ -1,0 +1,1 @@
+"""Readers of model weights: safetensors folders and GGUF files, checked before use."""

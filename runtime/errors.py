@@ -1,0 +1,29 @@
+"""The one error type that may cross the runtime's boundary."""
+
+from __future__ import annotations
+
+
+class DecdecError(Exception):
+    """A failure a user can act on: what failed, why, and what to do.
+
+    Parts are sentence fragments without a final full stop; `sentence` joins them.
+    `code` is the process exit code (1 failed, 2 wrong usage, 130 interrupted).
+    """
+
+    def __init__(self, what: str, why: str = "", fix: str = "", code: int = 1) -> None:
+        self.what, self.why, self.fix, self.code = what, why, fix, code
+        super().__init__(self.sentence)
+
+    @property
+    def sentence(self) -> str:
+        """The message as one line: `what: why. Fix.`"""
+        head = f"{self.what}: {self.why}" if self.why else self.what
+        tail = f" {self.fix[0].upper()}{self.fix[1:]}." if self.fix else ""
+        return " ".join(f"{head}.{tail}".split())
+
+
+class Interrupted(DecdecError):
+    """The user stopped a long job; what is on disk stays usable by the next start."""
+
+    def __init__(self, what: str = "Stopped") -> None:
+        super().__init__(what, "interrupted", "the next start continues where it stopped", 130)

@@ -1,0 +1,1 @@
+"""Kinds of linear layers behind one interface."""

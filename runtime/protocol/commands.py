@@ -1,0 +1,101 @@
+"""Commands the front end sends to the worker."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Role = Literal["system", "user", "assistant"]
+MAX_SLOWDOWN_PCT = 20.0
+
+
+def _check(name: str, value: float | None, low: float, high: float) -> None:
+    if value is not None and not low <= value <= high:
+        raise ValueError(f"{name} must be between {low:g} and {high:g}, not {value}")
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+
+
+class Sampling(msgspec.Struct, frozen=True):
+    """Sampling settings; None means the model's own default (generation_config.json)."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        _check("temperature", self.temperature, 0.0, 100.0)
+        _check("top_p", self.top_p, 0.0, 1.0)
+        _check("top_k", self.top_k, 0, 1 << 30)
+        _check("min_p", self.min_p, 0.0, 1.0)
+        _check("repetition_penalty", self.repetition_penalty, 0.01, 100.0)
+
+
+class Load(msgspec.Struct, frozen=True, tag="load"):
+    """Bring a prepared model into memory. `base`: the low-bit base, or the lossless INT8 layers only."""
+
+    model: str
+    base: Literal["rtn4", "rtn3", "int8"] = "rtn4"
+    context: int | None = None
+
+
+class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
+    """Fetch a model from its source and make every file a chat needs; does nothing if all is there."""
+
+    model: str
+    name: str | None = None
+    scale: Literal["tensor", "row"] = "tensor"
+    bits: tuple[int, ...] = (4, 3)
+
+
+class Generate(msgspec.Struct, frozen=True, tag="generate"):
+    """Answer a conversation whose last message is the user's."""
+
+    messages: tuple[Message, ...]
+    sampling: Sampling = Sampling()
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """End the running generation or job at its next safe point (one token for a generation)."""
+
+
+class SetSlowdown(msgspec.Struct, frozen=True, tag="set_slowdown"):
+    """Move the slider; takes effect at the next token. `lossless` is the stop beyond its right end."""
+
+    pct: float
+    lossless: bool = False
+
+    def __post_init__(self) -> None:
+        _check("pct", self.pct, 0.0, MAX_SLOWDOWN_PCT)
+
+
+class Tune(msgspec.Struct, frozen=True, tag="tune"):
+    """Measure the device and store the k_chunk table of every slider position."""
+
+    model: str
+    base: Literal["rtn4", "rtn3"] = "rtn4"
+
+
+class Job(msgspec.Struct, frozen=True, tag="job"):
+    """A one-shot piece of work of the command line (encode, verify, inspect, eval, doctor, …)."""
+
+    name: str
+    args: dict[str, Any] = {}
+
+
+class Quit(msgspec.Struct, frozen=True, tag="quit"):
+    """End the worker process."""
+
+
+Command = Load | Prepare | Generate | Stop | SetSlowdown | Tune | Job | Quit

@@ -1,0 +1,1 @@
+"""Where models come from: hub, package index, folder, GGUF; and the catalogue."""

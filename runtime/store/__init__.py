@@ -1,0 +1,1 @@
+"""Whole models on disk: atomic writes, hashes, locks, listing."""

@@ -1,0 +1,277 @@
+"""A worker without an engine: speaks the protocol from a script, for tests of everything in front of it.
+
+    python tests/fakes/scripted_worker.py [--script FILE.json] [--untuned] [--rate N] [--step-s S] [--text T]
+        [--fail COMMAND]… [--crash COMMAND]…
+
+The script holds the same settings as JSON (see `Script`). A user message "!crash", "!fail" or "!long" makes
+that very answer die, fail, or go on for 5000 tokens. COMMAND is a command's tag or a job's name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import queue
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from runtime.errors import DecdecError, Interrupted
+from runtime.protocol import commands as c
+from runtime.protocol import events as e
+from runtime.protocol.lines import decode_command, encode
+
+ANSWER = "The capital of France is **Paris**; caf\u00e9s and \u6771\u4eac \U0001f600 too."
+# The table gets richer along the slider, as a tuned one does.
+PATH = tuple(
+    e.SlowdownPoint(pct, e.KChunk(4 * i, 2 * i, 8 * i, 4 * i))
+    for i, pct in enumerate([0.0, 1.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0])
+)
+PREPARE_STEPS = [
+    ("download", 92_871_040, "bytes"),
+    ("encode", 134_515_008, "weights"),
+    ("quantise", 60, "tensors"),
+    ("calibrate", 8192, "tokens"),
+]
+
+
+class Script(msgspec.Struct, forbid_unknown_fields=True):
+    """What the fake does. `step_s`: seconds per progress step; `rate`: tokens per second, 0: no waiting."""
+
+    replies: tuple[str, ...] = (ANSWER,)
+    rate: float = 50.0
+    step_s: float = 0.4
+    ticks: int = 8
+    untuned: bool = False
+    lossless: bool = True
+    device: str = "cpu (fake)"
+    context: int = 2048
+    fail: dict[str, e.Failed] = {}
+    crash: list[str] = []
+    jobs: dict[str, dict[str, object]] = {}
+
+
+class Shared:
+    """State that the reading thread changes while a command runs."""
+
+    def __init__(self) -> None:
+        self.pct, self.lossless = 0.0, False
+        self.pending: list[threading.Event] = []
+        self.lock = threading.Lock()
+        self.inbox: queue.Queue[tuple[c.Command, threading.Event]] = queue.Queue()
+
+    def accept(self, command: c.Command) -> None:
+        """Queue a command, or act at once on a stop or a slider move."""
+        with self.lock:
+            if isinstance(command, c.Stop | c.Quit):
+                for stop in self.pending:
+                    stop.set()
+            if isinstance(command, c.SetSlowdown):
+                self.pct, self.lossless = command.pct, command.lossless
+            if not isinstance(command, c.Stop):
+                self.pending.append(stop := threading.Event())
+                self.inbox.put((command, stop))
+
+
+class FakeWorker:
+    """Answers one command after the other."""
+
+    def __init__(self, script: Script) -> None:
+        self.script, self.shared = script, Shared()
+        self.replies = itertools.cycle(script.replies)
+        self.loaded: e.Loaded | None = None
+        self.used = 0
+
+    def run(self) -> None:
+        """Until Quit, or until stdin closes."""
+        threading.Thread(target=self._read, daemon=True).start()
+        self._emit(e.Ready(os.getpid()))
+        while True:
+            command, stop = self.shared.inbox.get()
+            if isinstance(command, c.Quit):
+                return
+            self._run(command, stop)
+            with self.shared.lock:
+                self.shared.pending.remove(stop)
+
+    def _read(self) -> None:
+        for line in sys.stdin.buffer:
+            self.shared.accept(decode_command(line))
+        self.shared.accept(c.Quit())
+
+    def _run(self, command: c.Command, stop: threading.Event) -> None:
+        name = command.name if isinstance(command, c.Job) else type(command).__struct_config__.tag
+        if name in self.script.crash:
+            os._exit(139)
+        try:
+            if name in self.script.fail:
+                failed = self.script.fail[name]
+                raise DecdecError(failed.what, failed.why, failed.fix, failed.code)
+            self._answer(command, stop)
+        except DecdecError as error:
+            self._emit(e.Failed(str(name), error.what, error.why, error.fix, error.code))
+
+    def _answer(self, command: c.Command, stop: threading.Event) -> None:
+        match command:
+            case c.Load():
+                self._load(command, stop)
+            case c.Prepare():
+                self._work("prepare", PREPARE_STEPS, stop)
+                self._emit(e.Done("prepare", {"model": command.name or command.model}))
+            case c.Tune():
+                self._work("tune", [("tune", 40, "points")], stop)
+                self.script.untuned = False
+                self._emit(e.Done("tune", self._tuned(command.model)))
+            case c.Job():
+                self._work(command.name, [(command.name, 100, "tensors")], stop)
+                self._emit(e.Done(command.name, dict(self.script.jobs.get(command.name, {}))))
+            case c.Generate():
+                self._generate(command, stop)
+            case c.SetSlowdown() if self.loaded:
+                self._emit(self._stats(0, 0, 0))
+
+    def _load(self, command: c.Load, stop: threading.Event) -> None:
+        self._work("load", [("load", 30, "blocks")], stop)
+        path, reason = (PATH, "") if not self.script.untuned else ((), "not tuned on this device yet")
+        context = command.context or self.script.context
+        self.loaded = e.Loaded(
+            command.model,
+            command.base,
+            self.script.device,
+            context,
+            120 << 20,
+            path,
+            reason,
+            self.script.lossless,
+        )
+        self.used = 0
+        self._emit(self.loaded)
+
+    def _work(self, job: str, steps: list[tuple[str, int, str]], stop: threading.Event) -> None:
+        for step, total, unit in steps:
+            for i in range(self.script.ticks + 1):
+                if stop.wait(self.script.step_s / self.script.ticks if i else 0):
+                    raise Interrupted
+                done = total * i // self.script.ticks
+                rate = total / self.script.step_s if i and self.script.step_s else None
+                eta = (total - done) / rate if rate else None
+                self._emit(e.Progress(job, step, done, total, unit, rate, eta))
+
+    def _generate(self, command: c.Generate, stop: threading.Event) -> None:
+        if self.loaded is None:
+            raise DecdecError("Nothing can be generated", "no model is loaded", "load one first")
+        question = command.messages[-1].content
+        if question == "!crash":
+            os._exit(139)
+        if question == "!fail":
+            raise DecdecError("The answer failed", "the device ran out of memory", "shorten the chat", 1)
+        prompt = sum(len(m.content) // 4 + 4 for m in command.messages)
+        text, index, reason = "", 0, "stop"
+        for piece in self._pieces(question):
+            if command.max_tokens is not None and index >= command.max_tokens:
+                reason = "length"
+                break
+            if stop.wait(self._pause()):
+                reason = "stopped"
+                break
+            text, index = text + piece, index + 1
+            self._emit(e.Token(piece, index))
+            if index % 10 == 1:
+                self._emit(self._stats(prompt, min(self.used, prompt), index))
+        last = self._stats(prompt, min(self.used, prompt), index)
+        self._emit(last)
+        self.used = prompt + index
+        self._emit(e.Done("generate", self._result(text, reason, last)))
+
+    def _pieces(self, question: str) -> Iterator[str]:
+        reply = next(self.replies)
+        if question == "!long":
+            return (f"word{i} " for i in range(5000))
+        return (reply[i : i + 4] for i in range(0, len(reply), 4))
+
+    def _pause(self) -> float:
+        """A corrected token takes longer by the slider's share."""
+        return (1 + self.shared.pct / 100) / self.script.rate if self.script.rate else 0
+
+    def _point(self) -> e.SlowdownPoint:
+        path = self.loaded.path if self.loaded else ()
+        reached = [p for p in path if p.slowdown_pct <= self.shared.pct]
+        return reached[-1] if reached else e.SlowdownPoint(0.0, e.KChunk())
+
+    def _stats(self, prompt: int, reused: int, index: int) -> e.Stats:
+        point = self._point()
+        measured = point.slowdown_pct * 0.96 if self.loaded and self.loaded.path else None
+        speed = self.script.rate / (1 + point.slowdown_pct / 100)
+        limit = self.loaded.context_limit if self.loaded else 0
+        return e.Stats(
+            speed, 0.02, prompt, reused, index, prompt + index, limit, self.shared.pct, measured,
+            point.k_chunk, point.k_chunk.total * 30, self.shared.lossless,
+        )  # fmt: skip
+
+    def _result(self, text: str, reason: str, stats: e.Stats) -> dict[str, object]:
+        assert self.loaded is not None
+        return {
+            "text": text,
+            "model": self.loaded.model,
+            "device": self.loaded.device,
+            "finish_reason": reason,
+            "prompt_tokens": stats.prompt_tokens,
+            "completion_tokens": stats.completion_tokens,
+            "prefill_s": stats.prefill_s,
+            "decode_tokens_per_s": stats.decode_tokens_per_s,
+            "slowdown_target_pct": stats.slowdown_target_pct,
+            "slowdown_measured_pct": stats.slowdown_measured_pct,
+            "k_chunk": msgspec.to_builtins(stats.k_chunk),
+            "dropped_messages": 0,
+        }
+
+    def _tuned(self, model: str) -> dict[str, object]:
+        detents = {str(p.slowdown_pct): p.k_chunk for p in PATH if p.slowdown_pct in (2.5, 5.0, 10.0, 20.0)}
+        types = ("qkv", "o", "gate_up", "down")
+        return {
+            "model": model,
+            "device": self.script.device,
+            "base_us": dict.fromkeys(types, 30.0),
+            "n_tb": dict.fromkeys(types, 1),
+            "path": msgspec.to_builtins(PATH),
+            "detents": msgspec.to_builtins(detents),
+        }
+
+    def _emit(self, event: e.Event) -> None:
+        sys.stdout.buffer.write(encode(event))
+        sys.stdout.buffer.flush()
+
+
+def _script() -> Script:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--script", type=Path)
+    parser.add_argument("--untuned", action="store_true")
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--step-s", type=float)
+    parser.add_argument("--text", action="append")
+    parser.add_argument("--fail", action="append", default=[])
+    parser.add_argument("--crash", action="append", default=[])
+    args = parser.parse_args()
+    settings = json.loads(args.script.read_text(encoding="utf-8")) if args.script else {}
+    script = msgspec.convert(settings, Script)
+    script.untuned = script.untuned or args.untuned
+    script.rate = script.rate if args.rate is None else args.rate
+    script.step_s = script.step_s if args.step_s is None else args.step_s
+    script.replies = tuple(args.text or script.replies)
+    script.crash = script.crash + args.crash
+    failure = {
+        name: e.Failed(name, "It failed", "the script says so", "change the script") for name in args.fail
+    }
+    script.fail = {**script.fail, **failure}
+    return script
+
+
+if __name__ == "__main__":
+    FakeWorker(_script()).run()

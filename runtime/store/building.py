@@ -1,0 +1,132 @@
+"""Making a model: a staging folder that survives interruptions, and the one rename that publishes it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from runtime.errors import DecdecError
+from runtime.progress import JobContext
+from runtime.store import atomic, folders, integrity, manifest
+from runtime.store.locks import exclusive
+from runtime.store.names import checked
+from runtime.store.oserrors import translated
+from runtime.store.records import ModelRecord, delete, open_folder
+
+_IDENTITY = ".identity.json"
+
+
+@contextmanager
+def building(
+    name: str, identity: dict[str, Any] | None = None, ctx: JobContext | None = None
+) -> Iterator[Path]:
+    """Hold the lock of a model and give its staging folder, with everything good that is already made.
+
+    Files of a published model of the same name are linked in when their hashes are right, so that a damaged
+    or extended model only needs what is missing. The folder stays when the block is left, until `publish`.
+    `identity` is JSON that says what the files were made from (source, settings): files made from anything
+    else are dropped. Write new files by rename (`runtime.store.atomic`), never into an existing one.
+    """
+    with exclusive(f"model-{checked(name)}", f"Work on {name}"):
+        staging = folders.staging(name)
+        with translated(staging, f"Preparing the folder of {name}"):
+            _recover(name)
+            _drop_foreign(staging, identity)
+            staging.mkdir(parents=True, exist_ok=True)
+            _drop_temporaries(staging)
+        if identity is not None:
+            atomic.write_json(staging / _IDENTITY, identity)
+        _seed(name, staging, identity, ctx or JobContext.silent())
+        yield staging
+
+
+def publish(name: str, staging: Path, record: dict[str, Any], ctx: JobContext | None = None) -> ModelRecord:
+    """Hash all files into manifest.json and make the staging folder the model, in place of a former one.
+
+    `record` must say `source` and `bits_per_weight`. Call it inside the `building` block of the same name.
+    """
+    if staging != folders.staging(checked(name)):
+        raise DecdecError(f"The model {name} cannot be kept", f"{staging} is not its staging folder")
+    with translated(staging, f"Publishing {name}"):
+        _drop_temporaries(staging)
+        total = sum((staging / file).stat().st_size for file in manifest.contents(staging))
+    manifest.write(staging, record, integrity.counting(ctx or JobContext.silent(), "hash", total))
+    with translated(staging, f"Publishing {name}"):
+        _take_place(name)
+        for leftover in (folders.old(name), folders.quarantine(name)):
+            shutil.rmtree(leftover, ignore_errors=True)
+    return open_folder(folders.final(name))
+
+
+def _take_place(name: str) -> None:
+    final, old = folders.final(name), folders.old(name)
+    if final.exists():
+        os.rename(final, old)
+    try:
+        os.rename(folders.staging(name), final)
+    except OSError:
+        _recover(name)
+        raise
+    atomic.sync_folder(final.parent)
+
+
+def _recover(name: str) -> None:
+    """Undo a `_take_place` that a crash cut in two."""
+    final, old = folders.final(name), folders.old(name)
+    if old.exists() and not final.exists():
+        os.rename(old, final)
+    elif old.exists():
+        delete(old)
+
+
+def _drop_foreign(folder: Path, identity: dict[str, Any] | None) -> None:
+    if folder.exists() and not _made_from(folder, identity):
+        delete(folder)
+
+
+def _made_from(folder: Path, identity: dict[str, Any] | None) -> bool:
+    if identity is None:
+        return True
+    try:
+        known = msgspec.json.decode((folder / _IDENTITY).read_bytes())
+    except (FileNotFoundError, msgspec.DecodeError):
+        return False
+    return bool(known == msgspec.json.decode(msgspec.json.encode(identity)))
+
+
+def _drop_temporaries(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if atomic.is_temporary(path):
+            path.unlink(missing_ok=True)
+
+
+def _seed(name: str, staging: Path, identity: dict[str, Any] | None, ctx: JobContext) -> None:
+    final = folders.final(name)
+    try:
+        content = manifest.read(final) if _made_from(final, identity) else None
+    except DecdecError:
+        content = None
+    wanted = {} if content is None else {n: e for n, e in content.files.items() if not (staging / n).exists()}
+    on_piece = integrity.counting(ctx, "verify", sum(entry.bytes for entry in wanted.values()))
+    for file, entry in wanted.items():
+        if integrity.is_good(final / file, entry, False, on_piece):
+            _link(final / file, staging / file)
+        else:
+            integrity.quarantine(name, final, file)
+
+
+def _link(source: Path, target: Path) -> None:
+    """A second name for a file, or a copy where the file system has none."""
+    with translated(target, f"Keeping {target.name}"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(source, target)
+        except OSError:
+            with source.open("rb") as data, atomic.replacing(target) as file:
+                shutil.copyfileobj(data, file)

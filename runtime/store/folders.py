@@ -1,0 +1,55 @@
+"""Where the parts of one model lie below the models folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runtime import locations
+
+_STAGING, _OLD, _QUARANTINE = ".staging-", ".old-", ".quarantine"
+
+
+def final(name: str) -> Path:
+    """The whole, published model."""
+    return locations.models() / name
+
+
+def staging(name: str) -> Path:
+    """The model being made; outlives an interruption, so that the next start continues."""
+    return locations.models() / f"{_STAGING}{name}"
+
+
+def old(name: str) -> Path:
+    """The former model for the moment in which a new one takes its place."""
+    return locations.models() / f"{_OLD}{name}"
+
+
+def quarantine(name: str) -> Path:
+    """Damaged files, moved out of the way until the model is whole again."""
+    return locations.models() / _QUARANTINE / name
+
+
+def all_of(name: str) -> tuple[Path, ...]:
+    """Every folder that may hold something of a model."""
+    return final(name), staging(name), old(name), quarantine(name)
+
+
+def published() -> list[Path]:
+    """Folders that may hold a published model."""
+    return [folder for folder in _folders() if not folder.name.startswith(".")]
+
+
+def names() -> set[str]:
+    """Names of all models that are there, whole or not."""
+    return {
+        folder.name.removeprefix(_STAGING)
+        for folder in _folders()
+        if not folder.name.startswith(".") or folder.name.startswith(_STAGING)
+    }
+
+
+def _folders() -> list[Path]:
+    try:
+        return [path for path in locations.models().iterdir() if path.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []

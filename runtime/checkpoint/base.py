@@ -12,7 +12,8 @@ class Checkpoint(Protocol):
     """A model's tensors by Hugging Face name, read lazily, plus its configuration.
 
     `config` is the content of a Hugging Face `config.json` (dict, unchecked by the reader beyond JSON shape).
-    Names are those of `transformers` (`model.layers.0.self_attn.q_proj.weight`, …, `lm_head.weight` absent when tied).
+    Names are those of `transformers` (`model.layers.0.self_attn.q_proj.weight`, …); `lm_head.weight` is
+    absent when tied.
     """
 
     config: dict[str, Any]
@@ -33,5 +34,5 @@ class Checkpoint(Protocol):
         ...
 
     def write_tokenizer(self, folder: Path) -> None:
-        """Write tokenizer.json, tokenizer_config.json, generation_config.json and chat_template.jinja (where known)."""
+        """Write tokenizer(_config).json, generation_config.json and chat_template.jinja, where known."""
         ...

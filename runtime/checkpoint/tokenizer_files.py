@@ -1,0 +1,47 @@
+"""The tokenizer files of a prepared model, whatever the source was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from runtime.errors import DecdecError
+
+TOKENIZER = "tokenizer.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
+SPECIAL_TOKENS = "special_tokens_map.json"
+GENERATION = "generation_config.json"
+TEMPLATE = "chat_template.jinja"
+MAX_TOKENIZER_BYTES = 256 << 20
+MAX_TEMPLATE_BYTES = 1 << 20
+
+
+def write_file(folder: Path, name: str, data: bytes) -> None:
+    """One file of the folder, which is made if it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DecdecError(
+            f"{folder / name} cannot be written", reason, "check space and permissions"
+        ) from error
+
+
+def write_object(folder: Path, name: str, value: dict[str, Any]) -> None:
+    """A JSON object as a file of the folder."""
+    write_file(folder, name, json.dumps(value, indent=2).encode() + b"\n")
+
+
+def write_template(folder: Path, template: str | None) -> None:
+    """The chat template, where the source has one."""
+    if template is None:
+        return
+    data = template.encode(errors="replace")
+    if len(data) > MAX_TEMPLATE_BYTES:
+        raise DecdecError(
+            "The chat template cannot be used",
+            f"it has {len(data)} bytes, at most {MAX_TEMPLATE_BYTES} make sense",
+        )
+    write_file(folder, TEMPLATE, data)

@@ -1,0 +1,98 @@
+"""A model repository on a Hugging Face compatible hub: safetensors, JSON and tokenizer files only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from runtime.progress import JobContext
+from runtime.sources import hub_api, layout, resumable
+from runtime.sources.hub_api import HubTransport, Listing
+from runtime.sources.kept import kept_folder, remove_kept
+from runtime.sources.resumable import RemoteFile, UnreachableError
+from runtime.store import atomic
+from runtime.store.locks import exclusive
+from runtime.store.space import require_space
+
+_LISTING = "listing.json"
+
+
+@dataclass(slots=True)
+class HubSource:
+    """A hub repository at its newest commit, or at the one that is here when the hub cannot be reached.
+
+    A commit that the hub library's own cache has is used in place; any other is downloaded below our own
+    folder, because that library starts a file anew after every interruption.
+    """
+
+    name: str
+    label: str
+    repo: str
+    licence: str = ""
+    download_bytes: int = 0
+    _commit: str = field(default="", init=False)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Repository and, once fetched, the commit."""
+        known = {"commit": self._commit} if self._commit else {}
+        licence = {"licence": self.licence} if self.licence else {}
+        return {"kind": "hub", "source": f"hub {self.repo}", "repo": self.repo, **known, **licence}
+
+    def fetch(self, ctx: JobContext) -> Path:
+        """The folder of a whole commit; without a network, the one that is already here."""
+        with exclusive(f"download-{self._folder.name}", f"Downloading {self.label}"):
+            ctx.check()
+            try:
+                listing = hub_api.list_files(self.repo)
+            except UnreachableError:
+                folder = self._already_here()
+                if folder is None:
+                    raise
+            else:
+                folder = hub_api.in_hub_cache(self.repo, listing.commit) or self._download(listing, ctx)
+            layout.check_folder(folder)
+            self._commit = folder.name
+            return folder
+
+    def discard(self) -> int:
+        """Delete our own copy; the hub library's cache is not ours."""
+        return remove_kept(self._folder)
+
+    @property
+    def _folder(self) -> Path:
+        return kept_folder("hub", self.repo)
+
+    def _already_here(self) -> Path | None:
+        """Our own whole copy, or the hub library's."""
+        try:
+            listing = msgspec.json.decode((self._folder / _LISTING).read_bytes(), type=Listing)
+        except (OSError, msgspec.DecodeError, ValueError):
+            return hub_api.in_hub_cache(self.repo)
+        folder = self._folder / listing.commit
+        whole = all(resumable.is_there(file, folder) for file in listing.files)
+        return folder if whole else hub_api.in_hub_cache(self.repo)
+
+    def _download(self, listing: Listing, ctx: JobContext) -> Path:
+        folder = self._folder / listing.commit
+        require_space(folder, sum(resumable.missing_bytes(file, folder) for file in listing.files))
+        atomic.write_json(self._folder / _LISTING, listing)
+        before = 0
+        for file in listing.files:
+            _fetch_file(file, folder, HubTransport(self.repo, listing.commit), before, listing.bytes, ctx)
+            before += file.bytes
+        return folder
+
+
+def _fetch_file(
+    file: RemoteFile, folder: Path, transport: HubTransport, before: int, total: int, ctx: JobContext
+) -> None:
+    def on_bytes(have: int) -> None:
+        ctx.progress("download", before + have, total, "bytes", file.name)
+
+    if not resumable.is_there(file, folder):
+        resumable.download(file, folder / file.name, transport, on_bytes)
+    on_bytes(file.bytes)

@@ -7,7 +7,7 @@ import queue
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import IO
 
@@ -21,14 +21,16 @@ POLL_S = 0.1
 QUIT_GRACE_S = 5.0
 
 
-def run_job(command: Command | Sequence[Command], on_event: Callable[[Event], None]) -> Done:
+def run_job(command: Command | Iterable[Command], on_event: Callable[[Event], None]) -> Done:
     """Run commands in a fresh worker and return the last one's Done.
 
+    An iterable is asked for its next command when the one before is finished: a generator may decide by the
+    events it has seen.
     Every event goes to `on_event` as it comes. Ctrl+C asks the worker to stop and waits; a second one kills.
     A stopped generation still returns its Done (finish_reason "stopped"). Raises Interrupted or DecdecError
     when a command fails or the worker dies; commands after a stop are not sent.
     """
-    commands = [command] if not isinstance(command, Sequence) else list(command)
+    commands = command if isinstance(command, Iterable) else (command,)
     with _Worker() as worker, _interrupts() as interrupts:
         done = Done("nothing")
         for each in commands:

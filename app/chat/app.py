@@ -1,0 +1,204 @@
+"""The application: owns session, settings and the link to the engine, and decides which screen is up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import msgspec
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import TextArea
+
+from app import settings as settings_file
+from app.actions import ACTIONS
+from app.chat import themes
+from app.chat.screens.base import EngineScreen
+from app.chat.screens.chat import ChatScreen
+from app.chat.screens.wizard import WizardScreen
+from app.link import EngineLink
+from app.models import first_ready
+from app.session import ChatSession, Phase
+from app.setup import Setup, Step
+from runtime import store
+from runtime.errors import DecdecError
+from runtime.protocol.commands import Command
+from runtime.protocol.events import Event, Loaded, Ready
+from runtime.sources import catalogue
+
+# A second Ctrl+C within this time quits.
+QUIT_WINDOW_S = 2.0
+
+
+class ChatApp(App[None]):
+    """`decdec-chat` in a terminal."""
+
+    TITLE = "decdec-chat"
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "interrupt", "Stop, twice: quit", show=False, priority=True),
+        Binding("ctrl+d", "end_of_input", "Quit", show=False, priority=True),
+        Binding("ctrl+q", "quit", "Quit", key_display="^q", priority=True),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings, self._settings_problem = settings_file.load()
+        self.session = ChatSession(self.settings.system_prompt, self.settings.slowdown_pct)
+        self.link = EngineLink(self._on_engine)
+        self.catalogue = catalogue.load()
+        self._interrupted_at = float("-inf")
+
+    # Start and end
+
+    def on_mount(self) -> None:
+        """Straight to the chat when a model is there, else to the wizard."""
+        self._set_theme()
+        self.push_screen(ChatScreen())
+        model = first_ready(self.settings.model, self.ready_models)
+        if model:
+            self._load(model)
+        else:
+            self.open_setup()
+        if self._settings_problem:
+            self.notify(self._settings_problem, severity="warning", timeout=10, markup=False)
+        self.run_worker(self.link.run(), name="engine", group="engine")
+
+    async def on_unmount(self) -> None:
+        """No worker outlives the app."""
+        await self.link.close()
+
+    def _set_theme(self) -> None:
+        for theme in themes.load():
+            self.register_theme(theme)
+        if self.settings.theme in self.available_themes:
+            self.theme = self.settings.theme
+        self.theme_changed_signal.subscribe(self, lambda theme: self.remember(theme=theme.name))
+
+    @property
+    def ready_models(self) -> list[str]:
+        """Names of the prepared models; empty where the store cannot be read, which is told."""
+        try:
+            return [record.name for record in store.models()]
+        except DecdecError as error:
+            self.notify(error.sentence, severity="error", timeout=10, markup=False)
+            return []
+
+    # Engine
+
+    def send(self, command: Command | None) -> None:
+        """Queue a command; commands keep their order."""
+        if command is not None:
+            self.link.post(command)
+
+    def restart_engine(self) -> None:
+        """Start the engine's process again if it is not running."""
+        if self.session.phase is not Phase.BROKEN:
+            return
+        if self.link.alive:
+            self._load(self.session.model)
+        else:
+            self.run_worker(self.link.restart(), group="restart")
+
+    def _on_engine(self, event: Event) -> None:
+        self.session.push(event)
+        if isinstance(event, Ready) and self.session.phase is Phase.BROKEN and self.session.model:
+            self._load(self.session.model)
+        if isinstance(event, Loaded):
+            self.send(self.session.slowdown() if self.session.slider.enabled else None)
+            self.send(self.session.waiting())
+        for screen in self.screen_stack:
+            if isinstance(screen, EngineScreen) and screen.is_mounted:
+                screen.engine_event(event)
+        if isinstance(event, Loaded):
+            self._offer_tuning(event)
+
+    def _load(self, model: str) -> None:
+        self.send(self.session.load(model))
+
+    # Wizard
+
+    def open_setup(self) -> None:
+        """The wizard from its first step."""
+        self.push_screen(WizardScreen(Setup()))
+
+    def open_tuning(self, model: str) -> None:
+        """The wizard at its tuning step."""
+        self.push_screen(WizardScreen(Setup(Step.TUNE, model)))
+
+    def close_setup(self) -> None:
+        """Leave the wizard; the chat keeps the model it has."""
+        if isinstance(self.screen, WizardScreen):
+            self.pop_screen()
+            self._refresh_chat()
+
+    def finish_setup(self, setup: Setup) -> None:
+        """A model is prepared: chat with it, tuned or not."""
+        declined = set(self.settings.untuned) - {setup.model}
+        if not setup.tuned:
+            declined.add(setup.model)
+        self.remember(model=setup.model, untuned=tuple(sorted(declined)))
+        if setup.tuned or self.session.loaded is None or self.session.model != setup.model:
+            self._load(setup.model)
+        self.close_setup()
+
+    def _offer_tuning(self, event: Loaded) -> None:
+        """An interrupted set-up goes on at its tuning, unless that was declined."""
+        untuned = event.untuned_reason and event.model not in self.settings.untuned
+        if untuned and isinstance(self.screen, ChatScreen) and not self.session.busy:
+            self.open_tuning(event.model)
+
+    def _refresh_chat(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, ChatScreen):
+                screen.refresh_session()
+
+    # Keys that hold everywhere
+
+    async def action_interrupt(self) -> None:
+        """Ctrl+C: copy a selection, else stop an answer, else hint, and quit the second time."""
+        if self._copy_selection():
+            return
+        if isinstance(self.screen, ChatScreen) and self.session.busy:
+            self.screen.action_stop()
+            return
+        now = time.monotonic()
+        if now - self._interrupted_at < QUIT_WINDOW_S:
+            await self.action_quit()
+        self._interrupted_at = now
+        self.notify("Ctrl+C again quits.", timeout=QUIT_WINDOW_S)
+
+    def _copy_selection(self) -> bool:
+        focused = self.focused
+        text = focused.selected_text if isinstance(focused, TextArea) else ""
+        text = text or self.screen.get_selected_text() or ""
+        if text:
+            self.copy_to_clipboard(text)
+            self.screen.clear_selection()
+        return bool(text)
+
+    async def action_end_of_input(self) -> None:
+        """Ctrl+D: quit, or delete to the right while something is typed."""
+        focused = self.focused
+        if isinstance(focused, TextArea) and focused.text:
+            focused.action_delete_right()
+        else:
+            await self.action_quit()
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """The palette: our actions, then Textual's own (themes, keys, screenshot)."""
+        if isinstance(screen, ChatScreen):
+            for action in ACTIONS:
+                yield SystemCommand(action.title, action.help, getattr(screen, f"action_{action.name}"))
+        yield from (c for c in super().get_system_commands(screen) if c.title not in ("Quit", "Keys"))
+
+    def remember(self, **changes: Any) -> None:
+        """Change settings and keep them."""
+        changed = msgspec.structs.replace(self.settings, **changes)
+        if changed != self.settings:
+            self.settings = changed
+            if problem := settings_file.save(changed):
+                self.notify(problem, severity="warning", markup=False)

@@ -1,0 +1,1 @@
+"""Full screens: the chat, the wizard, dialogs."""

@@ -1,0 +1,88 @@
+"""One question, one answer: prepares, tunes and loads what is missing, then streams the text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from app.cli import work
+from app.models import Target
+from app.text import neutralise
+from runtime.errors import DecdecError
+from runtime.protocol.commands import (
+    Command,
+    Generate,
+    Load,
+    Message,
+    Prepare,
+    Sampling,
+    SetSlowdown,
+    Tune,
+)
+from runtime.protocol.events import Done, Event, Loaded, Token
+
+
+@dataclass(slots=True)
+class Answer:
+    """The sequence of commands for one prompt; decides each by the events of those before.
+
+    `tune`: tune a model that is not tuned yet. `out`: where text goes while it comes, None for nowhere.
+    """
+
+    target: Target
+    prompt: str
+    sampling: Sampling = field(default_factory=Sampling)
+    max_tokens: int | None = None
+    slowdown_pct: float = 0.0
+    tune: bool = False
+    out: TextIO | None = None
+    _loaded: Loaded | None = field(default=None, init=False)
+    _ends_line: bool = field(default=True, init=False)
+
+    def run(self) -> dict[str, Any]:
+        """The generation's result, as `run --json` prints it."""
+        try:
+            return work.run(self._commands(), self._on_event)
+        finally:
+            if self.out and not self._ends_line:
+                self.out.write("\n")
+                self.out.flush()
+
+    def _commands(self) -> Iterator[Command]:
+        name = self.target.name
+        if not self.target.prepared:
+            print(f"{name} is not here yet: fetching and preparing it.", file=sys.stderr)
+            yield Prepare(self.target.source)
+        yield Load(name)
+        if self.tune and not self._is_tuned():
+            print(f"{name} is not tuned on this device yet: tuning it.", file=sys.stderr)
+            yield Tune(name)
+            yield Load(name)
+        if self.slowdown_pct:
+            self._require_tuned()
+            yield SetSlowdown(self.slowdown_pct)
+        yield Generate((Message("user", self.prompt),), self.sampling, self.max_tokens)
+
+    def _is_tuned(self) -> bool:
+        return bool(self._loaded and self._loaded.path)
+
+    def _require_tuned(self) -> None:
+        if not self._is_tuned():
+            reason = (self._loaded and self._loaded.untuned_reason) or "no profile fits"
+            raise DecdecError(
+                f"A slowdown of {self.slowdown_pct:g} % cannot be set", reason, "run decdec-chat tune"
+            )
+
+    def _on_event(self, event: Event) -> None:
+        match event:
+            case Loaded():
+                self._loaded = event
+            case Token() if self.out and event.text:
+                self.out.write(neutralise(event.text))
+                self.out.flush()
+                self._ends_line = event.text.endswith("\n")
+            case Done(job="prepare"):
+                # The preparation knows the name under which it published the model.
+                self.target = Target(event.result.get("model", self.target.name), self.target.source, True)

@@ -1,0 +1,86 @@
+"""`eval`: quality of a model in numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from app.cli import work
+
+
+class IntList(click.ParamType):
+    """Comma-separated whole numbers."""
+
+    name = "list"
+
+    def convert(
+        self, value: str | list[int], param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[int]:
+        """`0,8,32` as a list."""
+        if isinstance(value, list):
+            return value
+        try:
+            numbers = [int(part) for part in value.split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is not a list of whole numbers such as 0,8,32", param, ctx)
+        if any(not 0 <= number <= 1024 for number in numbers):
+            self.fail(f"{value!r}: every k_chunk must be within 0..1024", param, ctx)
+        return numbers
+
+
+@click.group(name="eval")
+def evaluate() -> None:
+    """Measure quality."""
+
+
+@evaluate.command()
+@click.option("-m", "--model", metavar="MODEL", help="Default: the default model.")
+@click.option("--text", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=True)
+@click.option(
+    "--base",
+    type=click.Choice(["bf16", "int8", "int8x", "rtn", "awq", "squeezellm"]),
+    default="rtn",
+    show_default=True,
+)
+@click.option("--bits", type=click.Choice(["3", "3.5", "4"]), default="4", show_default=True)
+@click.option("--k-chunk", type=IntList(), metavar="LIST", default="0", help="Channels per 1024, as 0,8,32.")
+@click.option(
+    "--select",
+    type=click.Choice(["bucket", "exact", "static", "random"]),
+    default="bucket",
+    show_default=True,
+)
+@click.option("--windows", type=click.IntRange(min=1), metavar="N", help="Only the first N windows.")
+@click.option("--context", type=click.IntRange(min=2), metavar="N", help="Tokens in a window.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def ppl(
+    model: str | None,
+    text: Path,
+    base: str,
+    bits: str,
+    k_chunk: list[int],
+    select: str,
+    windows: int | None,
+    context: int | None,
+    as_json: bool,
+) -> None:
+    """Perplexity of MODEL on a text file, and what correction gives back."""
+    from app.models import target
+
+    result = work.job(
+        "eval_ppl",
+        model=target(model).name,
+        text=str(text.resolve()),
+        base=base,
+        bits=float(bits),
+        k_chunk=k_chunk,
+        select=select,
+        windows=windows,
+        context=context,
+    )
+    if as_json:
+        work.print_json(result)
+        return
+    click.echo(f"{result.get('model')} on {text.name}, {result.get('tokens')} tokens")
+    work.print_table(result.get("rows", []))

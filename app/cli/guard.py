@@ -1,0 +1,63 @@
+"""Whatever happens, the user gets one sentence and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from runtime import locations
+from runtime.errors import DecdecError
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+
+
+def guarded(command: Callable[[], object]) -> int:
+    """Run a command; its exit code."""
+    try:
+        code = command()
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return error.exit_code
+    except DecdecError as error:
+        return _say(error.sentence, error.code)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("Stopped.", INTERRUPTED)
+    except BrokenPipeError:
+        return _reader_gone()
+    except Exception as error:
+        return _say(_unexpected(error), FAILED)
+
+
+def _say(sentence: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        print(sentence, file=sys.stderr)
+    return code
+
+
+def _reader_gone() -> int:
+    """Whoever read stdout (`head`) has left: nothing more to say, and nothing to flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FAILED
+
+
+def _unexpected(error: Exception) -> str:
+    text = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {' '.join(sys.argv)}\n{traceback.format_exc()}\n"
+    for folder in (locations.home() / "logs", Path(tempfile.gettempdir())):
+        path = folder / "decdec-chat.log"
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(text)
+            break
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"An unexpected error: {reason}. Details are in {path}."

@@ -1,0 +1,66 @@
+"""`int8x`: the lossless container of INT8 weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from app.cli import work
+
+
+@click.group()
+def int8x() -> None:
+    """Encode, verify and inspect INT8-X weights."""
+
+
+@int8x.command()
+@click.argument("src")
+@click.argument("dst", type=click.Path(path_type=Path))
+@click.option(
+    "--scale", type=click.Choice(["tensor", "row"]), default="tensor", help="One scale per tensor or per row."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def encode(src: str, dst: Path, scale: str, as_json: bool) -> None:
+    """Write the weights of SRC (a folder, a .gguf file, or a model's name) as INT8-X into the folder DST."""
+    source = str(Path(src).resolve()) if Path(src).exists() else src
+    result = work.job("int8x_encode", source=source, destination=str(dst.resolve()), scale=scale)
+    _print(result, as_json)
+
+
+@int8x.command()
+@click.argument("model", required=False)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def verify(model: str | None, as_json: bool) -> int:
+    """Check that every stored weight of MODEL decodes to the INT8 value it was made from."""
+    result = work.job("int8x_verify", model=_prepared(model))
+    _print(result, as_json)
+    return 0 if result.get("lossless") else 1
+
+
+@int8x.command()
+@click.argument("model", required=False)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def inspect(model: str | None, as_json: bool) -> None:
+    """Show codecs, levels, scales and bits per weight of MODEL, beside its entropy."""
+    _print(work.job("int8x_inspect", model=_prepared(model)), as_json)
+
+
+def _prepared(model: str | None) -> str:
+    """A path as it is, else the name in the store; raises DecdecError for a model that is not prepared."""
+    from runtime import store
+    from runtime.sources import catalogue
+
+    if model and Path(model).exists():
+        return str(Path(model).resolve())
+    return store.find(model or catalogue.default().name).name
+
+
+def _print(result: dict[str, object], as_json: bool) -> None:
+    if as_json:
+        work.print_json(result)
+        return
+    tensors = result.get("tensors")
+    work.print_facts({key: value for key, value in result.items() if not isinstance(value, list)})
+    if isinstance(tensors, list):
+        work.print_table(tensors)

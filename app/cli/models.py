@@ -1,0 +1,68 @@
+"""`pull`, `models`, `rm`, `import`: what is on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.cli import work
+
+
+@click.command()
+@click.argument("model")
+def pull(model: str) -> None:
+    """Fetch and prepare MODEL: a catalogue name, owner/name of a hub, a folder, or a .gguf file."""
+    from app.models import target
+
+    _prepare(target(model).source)
+
+
+@click.command(name="import")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--name", metavar="NAME", help="What to call it here.")
+def import_(path: Path, name: str | None) -> None:
+    """Prepare a model from a local folder in Hugging Face layout, or from a .gguf file."""
+    _prepare(str(path.resolve()), name)
+
+
+def _prepare(source: str, name: str | None = None) -> None:
+    from runtime.protocol.commands import Prepare
+
+    result = work.run(Prepare(source, name))
+    click.echo(f"{result.get('model', name or source)} is ready.")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def models(as_json: bool) -> None:
+    """List the models that are prepared."""
+    from app import format
+    from runtime import store
+    from runtime.sources import catalogue
+
+    rows = [_row(record) for record in store.models()]
+    default = catalogue.default().name
+    if as_json:
+        work.print_json({"default": default, "models": rows})
+        return
+    if not rows:
+        click.echo(f"No model is prepared yet. decdec-chat pull {default} fetches the default.")
+    for row in rows:
+        row["bytes"] = format.size(row["bytes"])
+    work.print_table(rows)
+
+
+def _row(record: Any) -> dict[str, Any]:
+    return {key: getattr(record, key) for key in ("name", "state", "bytes", "source", "bits_per_weight")}
+
+
+@click.command()
+@click.argument("model")
+def rm(model: str) -> None:
+    """Delete a prepared MODEL."""
+    from app import format
+    from runtime import store
+
+    click.echo(f"{model} is deleted, {format.size(store.remove(model))} are free again.")

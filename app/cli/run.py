@@ -1,0 +1,87 @@
+"""`run`: one answer for scripts and pipes; and the chat's stand-in where there is no terminal."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import click
+
+from app.cli import work
+
+
+@click.command()
+@click.option("-m", "--model", metavar="MODEL", help="A prepared model, or anything `pull` takes.")
+@click.option("--slowdown", type=click.FloatRange(0, 20), metavar="PCT", default=0.0, help="Slider, 0 to 20.")
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="End the answer after N tokens.")
+@click.option("--temperature", type=click.FloatRange(0, 100), metavar="T", help="0 is greedy.")
+@click.option("--seed", type=int, metavar="N", help="Makes sampling repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document instead of text.")
+@click.argument("prompt", required=False)
+def run(
+    model: str | None,
+    slowdown: float,
+    max_tokens: int | None,
+    temperature: float | None,
+    seed: int | None,
+    as_json: bool,
+    prompt: str | None,
+) -> int:
+    """Answer PROMPT, or what comes on stdin, or both."""
+    from app.cli.answer import Answer
+    from app.models import target
+    from runtime.protocol.commands import Sampling
+
+    text = read_prompt(prompt)
+    result = Answer(
+        target(model),
+        text,
+        Sampling(temperature=temperature, seed=seed),
+        max_tokens,
+        slowdown,
+        tune=slowdown > 0,
+        out=None if as_json else sys.stdout,
+    ).run()
+    if as_json:
+        work.print_json({key: result[key] for key in KEYS if key in result})
+    return _exit_code(result.get("finish_reason", ""))
+
+
+# What `run --json` promises, in this order.
+KEYS = (
+    "text",
+    "model",
+    "device",
+    "finish_reason",
+    "prompt_tokens",
+    "completion_tokens",
+    "prefill_s",
+    "decode_tokens_per_s",
+    "slowdown_target_pct",
+    "slowdown_measured_pct",
+    "k_chunk",
+)
+
+
+def answer_stdin() -> int:
+    """What `decdec-chat` does without a terminal: every default, then the answer to what comes on stdin."""
+    from app.cli.answer import Answer
+    from app.models import target
+
+    result = Answer(target(None), read_prompt(None), tune=True, out=sys.stdout).run()
+    return _exit_code(result.get("finish_reason", ""))
+
+
+def read_prompt(argument: str | None) -> str:
+    """The argument, stdin, or both with a blank line between; raises a usage error when there is neither."""
+    parts = [argument] if argument else []
+    if not sys.stdin.isatty():
+        parts.append(sys.stdin.buffer.read().decode("utf-8", "replace").strip())
+    text = "\n\n".join(part for part in parts if part)
+    if not text.strip():
+        raise click.UsageError("There is nothing to answer: give a PROMPT or pipe one in.")
+    return text
+
+
+def _exit_code(finish_reason: str) -> int:
+    return 128 + signal.SIGINT if finish_reason == "stopped" else 0

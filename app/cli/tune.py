@@ -1,0 +1,30 @@
+"""`tune`: measure the device for the slider."""
+
+from __future__ import annotations
+
+import click
+
+from app.cli import work
+
+
+@click.command()
+@click.option("-m", "--model", metavar="MODEL", help="Default: the default model.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def tune(model: str | None, as_json: bool) -> None:
+    """Measure this device and store what every slider position may correct."""
+    result = work.run(_commands(model))
+    if as_json:
+        work.print_json(result)
+        return
+    click.echo(f"{result.get('model')} is tuned on {result.get('device')}.")
+    rows = [{"slowdown": f"{pct} %", **table} for pct, table in result.get("detents", {}).items()]
+    work.print_table(rows)
+
+
+def _commands(model: str | None) -> list[work.Command]:
+    from app.models import target
+    from runtime.protocol.commands import Prepare, Tune
+
+    wanted = target(model)
+    prepare = [] if wanted.prepared else [Prepare(wanted.source)]
+    return [*prepare, Tune(wanted.name)]

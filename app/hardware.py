@@ -1,0 +1,61 @@
+"""The doctor's findings as rows for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from app import format
+from app.text import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A fact; `ok` is None for one that is neither good nor bad."""
+
+    title: str
+    text: str
+    ok: bool | None = None
+
+
+def rows(report: dict[str, Any]) -> list[Row]:
+    """Every fact of a doctor's report, in its order; unknown shapes are shown as they are."""
+    found: list[Row] = []
+    for key, value in report.items():
+        found += _rows(key, value)
+    return found
+
+
+def _rows(key: str, value: Any) -> list[Row]:
+    if isinstance(value, dict):
+        return [
+            Row(_title(key), ", ".join(f"{k} {_scalar(k, v)}" for k, v in value.items() if v is not None))
+        ]
+    if isinstance(value, list):
+        return [_item(key, each) for each in value]
+    return [Row(_title(key), _scalar(key, value))] if value not in (None, "") else []
+
+
+def _item(key: str, value: Any) -> Row:
+    """One entry of a list: a device or a check, with its verdict if it has one."""
+    if not isinstance(value, dict):
+        return Row(_title(key), one_line(str(value)))
+    rest = dict(value)
+    title = str(rest.pop("name", _title(key)))
+    ok = next((rest.pop(flag) for flag in ("usable", "ok") if isinstance(rest.get(flag), bool)), None)
+    parts = [
+        _scalar(k, v) if isinstance(v, str) else f"{_title(k)} {_scalar(k, v)}" for k, v in rest.items() if v
+    ]
+    return Row(one_line(title), ", ".join(parts), ok)
+
+
+def _scalar(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and "bytes" in key:
+        return format.size(value)
+    return one_line(str(value))
+
+
+def _title(key: str) -> str:
+    return one_line(key.replace("_bytes", "").replace("_", " "))

@@ -1,0 +1,99 @@
+"""The one consumer of the worker's events: keeps a worker alive and hands its events on in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from runtime.client import WorkerClient
+from runtime.errors import DecdecError
+from runtime.protocol.commands import Command
+from runtime.protocol.events import Event, Failed, Progress, Ready
+
+# A worker that dies this often without having done anything would die again.
+MAX_DEATHS = 3
+
+
+class EngineLink:
+    """Starts the worker, forwards events to `on_event`, and starts a new one when it dies.
+
+    `on_event` is called in the event loop, in order; `Ready` comes again after every restart.
+    """
+
+    def __init__(self, on_event: Callable[[Event], None]) -> None:
+        self._client = WorkerClient()
+        self._on_event = on_event
+        self._outbox: asyncio.Queue[Command] = asyncio.Queue()
+        self._ready = asyncio.Event()
+        self._deaths = 0
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether it died too often to be started again unasked."""
+        return self._deaths >= MAX_DEATHS
+
+    @property
+    def alive(self) -> bool:
+        """Whether a worker runs now."""
+        return self._client.alive
+
+    def post(self, command: Command) -> None:
+        """Queue a command; it is sent in order, as soon as a worker is up."""
+        self._outbox.put_nowait(command)
+
+    async def run(self) -> None:
+        """Until `close`: start the worker, send what is queued, forward what it says."""
+        sender = asyncio.create_task(self._send_queued())
+        try:
+            await self._start()
+            async for event in self._client.events():
+                self._note(event)
+                self._on_event(event)
+                if _is_death(event) and not self.gave_up:
+                    await self._start()
+        finally:
+            sender.cancel()
+
+    async def restart(self) -> None:
+        """Start again after it was given up."""
+        self._deaths = 0
+        await self._start()
+
+    async def close(self) -> None:
+        """End the worker and the forwarding."""
+        await self._client.close()
+
+    async def _send_queued(self) -> None:
+        while True:
+            command = await self._outbox.get()
+            await self._ready.wait()
+            # A worker that just died reports that itself, in order with its other events.
+            with contextlib.suppress(DecdecError):
+                await self._client.send(command)
+
+    async def _start(self) -> None:
+        try:
+            await self._client.start()
+        except DecdecError as error:
+            self._deaths = MAX_DEATHS
+            self._on_event(Failed("worker", error.what, error.why, error.fix))
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Ready):
+            self._ready.set()
+        elif _is_death(event):
+            self._ready.clear()
+            self._drop_queued()
+            self._deaths += 1
+        elif not isinstance(event, Progress):
+            self._deaths = 0
+
+    def _drop_queued(self) -> None:
+        """What was meant for the dead worker is not for the next one."""
+        while not self._outbox.empty():
+            self._outbox.get_nowait()
+
+
+def _is_death(event: Event) -> bool:
+    return isinstance(event, Failed) and event.job == "worker"

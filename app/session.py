@@ -1,0 +1,159 @@
+"""The chat's state machine: user intents and engine events in, commands and state out. Knows no screen."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from app.conversation import Conversation, Turn, TurnState
+from app.slider import Position, SliderState
+from runtime.errors import DecdecError
+from runtime.protocol.commands import Generate, Load, SetSlowdown, Stop
+from runtime.protocol.events import Done, Event, Failed, Loaded, Progress, Stats, Token
+
+
+class Phase(Enum):
+    """What the engine is doing for this chat."""
+
+    EMPTY = "no model"
+    LOADING = "loading"
+    READY = "ready"
+    ANSWERING = "answering"
+    STOPPING = "stopping"
+    BROKEN = "engine stopped"
+
+
+class ChatSession:
+    """One conversation on one engine: `push` takes every event, intents return the command to send."""
+
+    def __init__(self, system_prompt: str = "", slowdown_pct: float = 0.0) -> None:
+        self.conversation = Conversation(system_prompt)
+        self.slider = SliderState(Position(slowdown_pct))
+        self.phase = Phase.EMPTY
+        self.model = ""
+        self.loaded: Loaded | None = None
+        self.loading: Progress | None = None
+        self.stats: Stats | None = None
+        self.problem = ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is being written or a question waits."""
+        return self.phase in (Phase.ANSWERING, Phase.STOPPING) or self._open_turn() is not None
+
+    # Intents
+
+    def load(self, model: str) -> Load:
+        """Begin to bring a model into memory."""
+        self._unload(Phase.LOADING, "the model is loading")
+        self.model, self.problem = model, ""
+        return Load(model)
+
+    def ask(self, question: str) -> Generate | None:
+        """Add a question. None while the model still loads: `waiting()` gives the command then.
+
+        Raises DecdecError when no answer can come, so that the text stays with the user.
+        """
+        if self.busy:
+            raise DecdecError("The last answer is still being written", "", "Esc stops it")
+        if self.phase is Phase.EMPTY:
+            raise DecdecError("No model is loaded", "", "F2 chooses one")
+        if self.phase is Phase.BROKEN:
+            raise DecdecError("The engine is not running", self.problem, "F5 starts it again")
+        self.conversation.turns.append(Turn(question))
+        return self.waiting()
+
+    def waiting(self) -> Generate | None:
+        """The command for a question that waits, once the model is ready."""
+        if self.phase is not Phase.READY or not self._open_turn():
+            return None
+        self.phase = Phase.ANSWERING
+        return Generate(self.conversation.messages())
+
+    def stop(self) -> Stop | None:
+        """End the running answer, or take back a question that still waits for the model."""
+        if self.phase is Phase.ANSWERING:
+            self.phase = Phase.STOPPING
+            return Stop()
+        if self.phase is not Phase.STOPPING and (turn := self._open_turn()):
+            turn.state, turn.finish_reason = TurnState.DONE, "stopped"
+        return None
+
+    def new_chat(self) -> Stop | None:
+        """Start over with the same system prompt; a running answer is stopped and forgotten."""
+        command = self.stop()
+        self.conversation = Conversation(self.conversation.system_prompt)
+        self.stats = None
+        return command
+
+    def slowdown(self) -> SetSlowdown:
+        """The slider's target as a command."""
+        position = self.slider.position
+        return SetSlowdown(position.pct, position.lossless)
+
+    # Events
+
+    def push(self, event: Event) -> None:
+        """Apply one event of the worker."""
+        match event:
+            case Loaded():
+                self._on_loaded(event)
+            case Progress(job="load"):
+                self.loading = event
+            case Token():
+                self._on_token(event)
+            case Stats():
+                self._on_stats(event)
+            case Done(job="generate"):
+                self._on_done(event.result)
+            case Failed(job="generate"):
+                self._end_answer(_sentence(event))
+            case Failed(job="load" | "worker"):
+                self._on_broken(_sentence(event))
+
+    def _on_loaded(self, event: Loaded) -> None:
+        self.loaded, self.loading, self.phase, self.model = event, None, Phase.READY, event.model
+        self.slider.loaded(event)
+
+    def _on_token(self, event: Token) -> None:
+        # Text of an answer that `new_chat` dropped still arrives until the worker has stopped.
+        if turn := self._open_turn():
+            turn.state = TurnState.STREAMING
+            turn.answer += event.text
+
+    def _on_stats(self, event: Stats) -> None:
+        self.slider.measured(event)
+        turn = self._open_turn()
+        if turn and self.phase in (Phase.ANSWERING, Phase.STOPPING):
+            turn.stats = self.stats = event
+
+    def _on_done(self, result: dict[str, Any]) -> None:
+        if turn := self._open_turn():
+            turn.answer = result.get("text", turn.answer)
+            turn.finish_reason = result.get("finish_reason", "stop")
+            turn.dropped_messages = result.get("dropped_messages", 0)
+        self._end_answer("")
+
+    def _end_answer(self, failure: str) -> None:
+        if turn := self._open_turn():
+            turn.state = TurnState.FAILED if failure else TurnState.DONE
+            turn.failure = failure
+        if self.phase in (Phase.ANSWERING, Phase.STOPPING):
+            self.phase = Phase.READY
+
+    def _on_broken(self, sentence: str) -> None:
+        self._end_answer(sentence)
+        self._unload(Phase.BROKEN, "the engine is not running")
+        self.problem = sentence
+
+    def _unload(self, phase: Phase, reason: str) -> None:
+        self.phase, self.loaded, self.loading = phase, None, None
+        self.slider.unloaded(reason)
+
+    def _open_turn(self) -> Turn | None:
+        turn = self.conversation.last
+        return turn if turn and turn.open else None
+
+
+def _sentence(event: Failed) -> str:
+    return DecdecError(event.what, event.why, event.fix).sentence

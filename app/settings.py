@@ -1,0 +1,66 @@
+"""Settings a person can edit, kept as one JSON file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from app.slider import MAX_SLOWDOWN_PCT
+from runtime import locations
+
+
+class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the chat remembers between starts. `untuned`: models whose tuning was declined."""
+
+    model: str = ""
+    system_prompt: str = ""
+    slowdown_pct: float = 0.0
+    theme: str = "decdec-dark"
+    untuned: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.slowdown_pct <= MAX_SLOWDOWN_PCT:
+            raise ValueError(f"slowdown_pct must be within 0..{MAX_SLOWDOWN_PCT:g}, not {self.slowdown_pct}")
+
+
+def load() -> tuple[Settings, str]:
+    """The settings and a sentence about trouble with them (empty: none).
+
+    A file that cannot be understood is kept beside the new one under `.bad`, and defaults are used.
+    """
+    path = locations.settings_file()
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Settings), ""
+    except FileNotFoundError:
+        return Settings(), ""
+    except OSError as error:
+        return Settings(), f"Settings could not be read ({error.strerror}); defaults are used."
+    except (msgspec.DecodeError, ValueError) as error:
+        return Settings(), _set_aside(path, error)
+
+
+def _set_aside(path: Path, error: Exception) -> str:
+    bad = path.with_suffix(".bad")
+    with contextlib.suppress(OSError):
+        os.replace(path, bad)
+    return f"Settings were damaged ({error}); defaults are used, the old file is {bad}."
+
+
+def save(settings: Settings) -> str:
+    """Write atomically; a sentence about trouble, empty when all is well."""
+    path = locations.settings_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".settings-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(settings), indent=2) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except OSError as error:
+        return f"Settings could not be saved ({error.strerror}): {path}"
+    return ""

@@ -43,20 +43,20 @@ def bits_of_float(typingctx: Any, value: Any) -> Any:
 
 
 @njit(inline="always")
-def from_bf16(bits: numba.uint16) -> numba.float32:
+def from_bf16(bits: numba.int16) -> numba.float32:
     """bfloat16 bits to float32 (exact)."""
     return float_of_bits(np.uint32(np.uint32(bits) << np.uint32(16)))
 
 
 @njit(inline="always")
-def to_bf16(value: numba.float32) -> numba.uint16:
+def to_bf16(value: numba.float32) -> numba.int16:
     """float32 to bfloat16 bits, to nearest even as torch does; NaN stays NaN."""
     bits = bits_of_float(np.float32(value))
     odd = np.uint32((bits >> np.uint32(16)) & np.uint32(1))
     rounded = np.uint32(np.uint32(bits + np.uint32(0x7FFF)) + odd)
     keep = np.uint32(bits | np.uint32(0x400000))
     is_nan = np.uint32(bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
-    return np.uint16((keep if is_nan else rounded) >> np.uint32(16))
+    return np.int16(np.uint16((keep if is_nan else rounded) >> np.uint32(16)))
 
 
 @njit_relaxed(inline="always")

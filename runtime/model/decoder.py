@@ -81,7 +81,7 @@ class Decoder:
             q, k = rms_norm(q, block.norms.q, spec.norm_eps), rms_norm(k, block.norms.k, spec.norm_eps)
         cos, sin = (t[start : start + count] for t in self.rope_tables(block.layer, start + count))
         cache.write(index, rotate(k, cos, sin), v)
-        keys, values = cache.keys[index, :, : start + count], cache.values[index, :, : start + count]
+        keys, values = cache.visible(index, start + count)
         mask = causal_mask(start, count, block.layer.window)
         out = F.scaled_dot_product_attention(
             rotate(q, cos, sin)[None],

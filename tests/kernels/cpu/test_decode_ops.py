@@ -13,11 +13,11 @@ NONE = np.empty(0, np.float32)
 
 
 def bits(tensor):
-    return tensor.bfloat16().view(torch.int16).numpy().view(np.uint16)
+    return tensor.bfloat16().view(torch.int16).numpy()
 
 
 def of_bits(array):
-    return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16).float()
+    return torch.from_numpy(array).view(torch.bfloat16).float()
 
 
 @njit
@@ -36,7 +36,7 @@ def test_bfloat16_rounds_as_torch():
     values = torch.randn(4096) * torch.logspace(-38, 38, 4096)
     special = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 1.00390625, 1.01171875, 3e-39])
     values = torch.cat([values, special])
-    out = np.empty(len(values), np.uint16)
+    out = np.empty(len(values), np.int16)
     _roundtrip(values.numpy(), out)
     assert torch.equal(of_bits(out).nan_to_num(7.0), values.bfloat16().float().nan_to_num(7.0))
 
@@ -53,7 +53,7 @@ def test_exponential_is_close_to_numpy():
 def test_norm_and_residual(n):
     h, y, corr, bias = (torch.randn(n) for _ in range(4))
     weight, post = torch.rand(n) + 0.5, torch.rand(n) + 0.5
-    state, x, x16 = h.numpy().copy(), np.empty(n, np.float32), np.empty(n, np.uint16)
+    state, x, x16 = h.numpy().copy(), np.empty(n, np.float32), np.empty(n, np.int16)
     scratch = np.empty(n, np.float32)
     cpu.finish_block(state, bits(y), corr.numpy(), bias.numpy(), post.numpy(), np.float32(1e-5), scratch)
     expected = h + F.rms_norm(y.bfloat16().float() + corr + bias, (n,), post, 1e-5)
@@ -68,7 +68,7 @@ def test_norm_and_residual(n):
 def test_gate(gelu):
     n = 131
     y, corr = torch.randn(2 * n) * 6, torch.randn(2 * n)
-    x, x16, scratch = np.empty(n, np.float32), np.empty(n, np.uint16), np.empty(2 * n, np.float32)
+    x, x16, scratch = np.empty(n, np.float32), np.empty(n, np.int16), np.empty(2 * n, np.float32)
     cpu.gate(bits(y), corr.numpy(), NONE, gelu, scratch, x, x16)
     g, up = (y.bfloat16().float() + corr).chunk(2)
     act = F.gelu(g, approximate="tanh") if gelu else F.silu(g)
@@ -84,8 +84,8 @@ def test_attention_over_a_cache(window):
     q_norm, k_norm = torch.rand(dim) + 0.5, torch.rand(dim) + 0.5
     angle = torch.outer(torch.arange(context).float(), torch.rand(dim // 2))
     first = 0 if window is None else position - window + 1
-    x, x16 = np.empty(heads * dim, np.float32), np.empty(heads * dim, np.uint16)
-    k_cache, v_cache = keys.numpy().copy(), values.numpy().copy()
+    x, x16 = np.empty(heads * dim, np.float32), np.empty(heads * dim, np.int16)
+    k_cache, v_cache = keys.transpose(1, 2).contiguous().numpy(), values.numpy().copy()
     cpu.attend(
         bits(y), NONE, bias.numpy(), q_norm.numpy(), k_norm.numpy(), np.float32(1e-6),
         angle.cos().numpy(), angle.sin().numpy(), k_cache, v_cache, position, first, np.float32(0.3),
@@ -102,5 +102,5 @@ def test_attention_over_a_cache(window):
         q[:, None], keys[:, seen].repeat_interleave(3, 0), values[:, seen].repeat_interleave(3, 0), scale=0.3
     )
     assert torch.allclose(torch.from_numpy(x), expected.flatten(), atol=1e-5)
-    assert np.allclose(k_cache, keys.numpy(), atol=1e-5)
+    assert np.allclose(k_cache, keys.transpose(1, 2).numpy(), atol=1e-5)
     assert np.array_equal(v_cache, values.numpy())

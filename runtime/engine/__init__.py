@@ -1,0 +1,1 @@
+"""Engines: a decode loop over a model in memory, and the loading that makes one."""

@@ -1,0 +1,41 @@
+"""DecDEC layer: a low-bit base and the correction of its largest inputs."""
+
+from __future__ import annotations
+
+import torch
+
+from kernels.cpu.products import residual_product
+from runtime.layers.correction import Correction
+from runtime.layers.lowbit import LowBit
+
+
+class Compensated:
+    """Decode corrects `correction.k_chunk` channels; prefill corrects all of them.
+
+    The paper leaves the prompt uncorrected. Here every prompt token gets the whole residual, so the KV cache
+    has nearly INT8 quality; for many tokens that is one more dense product.
+    """
+
+    def __init__(self, base: LowBit, correction: Correction) -> None:
+        self.base, self.correction = base, correction
+        self.n_out, self.n_in = base.n_out, base.n_in
+
+    def prefill(self, x: torch.Tensor) -> torch.Tensor:
+        """[tokens, n_in] -> [tokens, n_out], every channel corrected."""
+        narrow = x.bfloat16()
+        lost = residual_product(narrow, self.correction.codes, self.correction.scale)
+        return self.base.product(narrow).to(x.dtype) + lost.to(x.dtype)
+
+    def decode(self, x: torch.Tensor) -> torch.Tensor:
+        """[1, n_in] -> [1, n_out], k_chunk channels corrected."""
+        y = self.base.decode(x)
+        correction = self.correction.apply(x[0].float().numpy())
+        return y + torch.from_numpy(correction).to(x.dtype) if correction.size else y
+
+    def product(self, x: torch.Tensor) -> torch.Tensor:
+        """The base product alone, one token in bfloat16."""
+        return self.base.product(x)
+
+    def bytes_in_memory(self) -> int:
+        """Bytes of base and residual."""
+        return self.base.bytes_in_memory() + self.correction.bytes_in_memory()

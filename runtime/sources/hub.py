@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,5 +95,13 @@ def _fetch_file(
         ctx.progress("download", before + have, total, "bytes", file.name)
 
     if not resumable.is_there(file, folder):
-        resumable.download(file, folder / file.name, transport, on_bytes)
+        resumable.download(file, folder / file.name, transport, on_bytes, lambda seconds: _wait(seconds, ctx))
     on_bytes(file.bytes)
+
+
+def _wait(seconds: float, ctx: JobContext) -> None:
+    """Sleep in steps short enough to hear a cancellation."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        ctx.check()
+        time.sleep(min(left, 0.1))

@@ -21,7 +21,7 @@ from runtime.sources.resumable import RemoteFile, UnreachableError
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo, RepoSibling
 
-_LIST_TIMEOUT_S, _READ_TIMEOUT_S = 15.0, 30.0
+_LIST_TIMEOUT_S, _READ_TIMEOUT_S = 15.0, 10.0
 _PIECE_BYTES = 256 << 10
 _RANGE = re.compile(r"bytes (\d+)-")
 
@@ -76,7 +76,7 @@ class HubTransport:
 
 
 def in_hub_cache(repo: str, commit: str | None = None) -> Path | None:
-    """The folder of a whole model in the hub library's own cache; without a commit, the one it knows as main."""
+    """The folder of a whole model in the hub library's own cache; no commit: the one it knows as main."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 

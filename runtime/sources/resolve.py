@@ -12,7 +12,7 @@ from runtime.sources.catalogue import CatalogueEntry, WheelOrigin
 from runtime.sources.hub import HubSource
 from runtime.sources.local import FolderSource, GgufSource
 from runtime.sources.wheel import WheelSource
-from runtime.store.names import did_you_mean, slug
+from runtime.store.names import offer, slug
 
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _LOOKS_LIKE_PATH = re.compile(r"^(~|\.{0,2}[/\\]|[A-Za-z]:[/\\])|\.gguf$", re.IGNORECASE)
@@ -31,7 +31,7 @@ def resolve(name_or_path: str) -> Source:
         return of_entry(entry)
     if _REPO.fullmatch(name_or_path):
         return HubSource(slug(name_or_path), f"{name_or_path} from the hub", name_or_path)
-    fix = did_you_mean(catalogue.suggest(name_or_path))
+    fix = offer(catalogue.suggest(name_or_path))
     raise DecdecError(
         f"There is no model {name_or_path!r}",
         "it is neither a path, nor in the catalogue, nor a hub repository (owner/name)",

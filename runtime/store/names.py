@@ -40,13 +40,14 @@ def checked(name: str) -> str:
 
 def near(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Up to `count` known names that look like `name`, the best first; a likeness to a beginning counts."""
-    scored = sorted(((_likeness(name.lower(), other.lower()), other) for other in known), reverse=True)
-    return [other for score, other in scored[:count] if score >= _NEAR]
+    scores = {other: _likeness(name.lower(), other.lower()) for other in known}
+    best = sorted(scores, key=lambda other: -scores[other])[:count]
+    return [other for other in best if scores[other] >= _NEAR]
 
 
-def did_you_mean(names: list[str]) -> str:
+def offer(names: list[str]) -> str:
     """A fix that offers near names, empty when there are none."""
-    return f"did you mean {' or '.join(names)}?" if names else ""
+    return f"try {' or '.join(names)}" if names else ""
 
 
 def _likeness(name: str, other: str) -> float:

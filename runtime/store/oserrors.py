@@ -35,7 +35,7 @@ def explain(error: OSError, path: Path, doing: str) -> DecdecError:
         return DecdecError(what, f"the disk of {path} is full ({_free_words(path)} free)", _fix_full(path))
     if error.errno in DENIED:
         kind = "is on a read-only file system" if error.errno == errno.EROFS else "may not be used by you"
-        return DecdecError(what, f"{error.filename or path} {kind}", _fix_denied(path))
+        return DecdecError(what, f"{error.filename or path} {kind}", _fix_denied(path, error.errno))
     if error.errno == errno.ENOENT:
         return DecdecError(what, f"{error.filename or path} does not exist")
     return DecdecError(what, f"{path}: {error.strerror or error}")
@@ -69,6 +69,7 @@ def _fix_full(path: Path) -> str:
     return f"free some space{other}"
 
 
-def _fix_denied(path: Path) -> str:
-    other = ", or set DECDEC_HOME to a folder you can write" if is_ours(path) else ""
-    return f"change its permissions{other}"
+def _fix_denied(path: Path, code: int) -> str:
+    ways = ["change its permissions"] if code != errno.EROFS else []
+    ways += ["set DECDEC_HOME to a folder you can write"] if is_ours(path) else []
+    return ", or ".join(ways)

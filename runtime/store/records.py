@@ -12,7 +12,7 @@ from runtime import locations
 from runtime.errors import DecdecError
 from runtime.store import folders, manifest
 from runtime.store.locks import exclusive
-from runtime.store.names import did_you_mean, near, slug
+from runtime.store.names import near, offer, slug
 from runtime.store.oserrors import translated
 
 
@@ -107,5 +107,5 @@ def _match(name: str, known: Iterable[str]) -> str | None:
 
 
 def _unknown(name: str) -> DecdecError:
-    hint = did_you_mean(near(name, [record.name for record in models()]))
+    hint = offer(near(name, [record.name for record in models()]))
     return DecdecError(f"There is no local model {name!r}", "", hint or "get it with decdec-chat pull")

@@ -17,7 +17,7 @@ from runtime.store import atomic, in_words, require_space, translated
     [
         (errno.ENOSPC, r"disk of .* is full \(.* free\).*Free some space, or set DECDEC_HOME"),
         (errno.EACCES, r"may not be used by you.*set DECDEC_HOME to a folder you can write"),
-        (errno.EROFS, r"read-only file system.*DECDEC_HOME"),
+        (errno.EROFS, r"read-only file system\. Set DECDEC_HOME"),
         (errno.ENOENT, "does not exist"),
         (errno.EIO, "Input/output error"),
     ],

@@ -80,7 +80,7 @@ def read_object(path: Path, limit: int = MAX_JSON_BYTES) -> dict[str, Any]:
 def require_finite(path: Path, name: str, tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself; raises if it holds NaN or infinity, which no trained weight does."""
     if tensor.numel() and not all(torch.isfinite(bound).item() for bound in torch.aminmax(tensor)):
-        raise damaged(path, f"its tensor {name} holds values that are not numbers")
+        raise damaged(path, f"tensor {shown(name)} holds values that are not numbers")
     return tensor
 
 

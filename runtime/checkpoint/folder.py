@@ -44,7 +44,7 @@ class FolderCheckpoint:
         if where.entry.dtype not in FLOAT_DTYPES:
             raise damaged(
                 where.file,
-                f"tensor {name} holds {where.entry.dtype} values, not floating-point weights",
+                f"tensor {shown(name)} holds {where.entry.dtype} values, not floating-point weights",
                 "use a checkpoint with bfloat16, float16 or float32 weights",
             )
         return require_finite(where.file, name, _read(where))
@@ -59,7 +59,7 @@ class FolderCheckpoint:
         except KeyError:
             raise DecdecError(
                 f"The weights in {self.folder} are incomplete",
-                f"there is no tensor {name}",
+                f"there is no tensor {shown(name)}",
                 "download the model again, or choose one of a supported family",
             ) from None
 

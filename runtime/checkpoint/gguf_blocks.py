@@ -38,7 +38,7 @@ def load_tensor(path: Path, tensor: GgufTensor) -> torch.Tensor:
         with np.errstate(all="ignore"):
             rows = dequantize(raw.reshape(*tensor.shape[:-1], -1), tensor.kind)
         values = torch.from_numpy(rows).reshape(tensor.shape)
-    return require_finite(path, shown(tensor.name), values)
+    return require_finite(path, tensor.name, values)
 
 
 def _read(path: Path, tensor: GgufTensor) -> np.ndarray:

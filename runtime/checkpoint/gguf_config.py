@@ -47,10 +47,8 @@ def build_config(
     config |= {
         name: value for name, value in ids.items() if value is not None and value < config["vocab_size"]
     }
-    head_dim = _head_dim(fields, config)
-    if family.has_head_dim:
-        config["head_dim"] = head_dim
-    config |= _rotary(fields, read_table, head_dim)
+    config["head_dim"] = _head_dim(fields, config)
+    config |= _rotary(fields, read_table, config["head_dim"])
     return config | _family_fields(fields, family, tensors, config)
 
 

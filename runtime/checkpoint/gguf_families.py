@@ -41,7 +41,6 @@ class Family:
 
     model_type: str
     model_class: str
-    has_head_dim: bool = True
     permuted: bool = False
     norm_offset: float = 0.0
     block_names: dict[str, str] = field(default_factory=lambda: dict(_BLOCK))
@@ -70,9 +69,9 @@ class Family:
 
 FAMILIES: dict[str, Family] = {
     "llama": Family("llama", "LlamaForCausalLM", permuted=True),
-    "qwen2": Family("qwen2", "Qwen2ForCausalLM", has_head_dim=False),
+    "qwen2": Family("qwen2", "Qwen2ForCausalLM"),
     "qwen3": Family("qwen3", "Qwen3ForCausalLM", block_names=_BLOCK | _HEAD_NORMS),
-    "phi3": Family("phi3", "Phi3ForCausalLM", has_head_dim=False, block_names=_BLOCK | _PHI3_BLOCK),
+    "phi3": Family("phi3", "Phi3ForCausalLM", block_names=_BLOCK | _PHI3_BLOCK),
     "gemma3": Family("gemma3_text", "Gemma3ForCausalLM", norm_offset=1.0, block_names=_BLOCK | _GEMMA3_BLOCK),
 }
 

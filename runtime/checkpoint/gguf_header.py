@@ -107,7 +107,7 @@ def _metadata(cursor: GgufCursor, count: int) -> dict[str, Any]:
 
 def _alignment(path: Path, metadata: dict[str, Any]) -> int:
     value = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
-    if not isinstance(value, int) or not 1 <= value <= MAX_ALIGNMENT or value & (value - 1):
+    if type(value) is not int or not 1 <= value <= MAX_ALIGNMENT or value & (value - 1):
         raise damaged(path, f"general.alignment is {shown(str(value))}")
     return value
 

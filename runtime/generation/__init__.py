@@ -1,0 +1,1 @@
+"""From a conversation to a stream of events: context, prefix reuse, sampling, stopping, the slider."""

@@ -1,0 +1,74 @@
+"""Fitting a conversation into the context: the oldest turns go first, the system prompt stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.errors import DecdecError
+from runtime.protocol.commands import Message
+from runtime.text import Prompt, PromptBuilder
+
+# Room for an answer before anything is dropped, and, once something must go, the share of the context freed:
+# dropping a little every turn would compute the whole prompt anew every turn.
+ANSWER_TOKENS = 256
+FREED_SHARE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A prompt that fits, and how many messages had to be left out of it."""
+
+    prompt: Prompt
+    dropped: int
+
+
+class ContextWindow:
+    """Remembers what it dropped, so that the next turn begins at the same message and reuses the cache."""
+
+    def __init__(self, builder: PromptBuilder, limit: int) -> None:
+        self._builder, self._limit = builder, limit
+        self._gone: tuple[Message, ...] = ()
+
+    def fit(self, messages: Sequence[Message], max_tokens: int | None = None) -> Fitted:
+        """Raises DecdecError when even the last question alone is too long."""
+        if not messages:
+            raise DecdecError("There is nothing to answer", "the conversation has no message")
+        head, turns = _split(messages)
+        dropped = len(self._gone) if tuple(turns[: len(self._gone)]) == self._gone else 0
+        prompt = self._builder.build([*head, *turns[dropped:]])
+        answer = min(max_tokens or ANSWER_TOKENS, ANSWER_TOKENS, self._limit // FREED_SHARE)
+        if len(prompt.ids) + answer > self._limit:
+            prompt, dropped = self._shorten(head, turns, dropped, prompt)
+        self._gone = tuple(turns[:dropped])
+        return Fitted(prompt, dropped)
+
+    def _shorten(
+        self, head: list[Message], turns: list[Message], dropped: int, prompt: Prompt
+    ) -> tuple[Prompt, int]:
+        """Begin at a later question, until a share of the context is free or only the last question is left."""
+        wanted = self._limit - self._limit // FREED_SHARE
+        for start in _questions(turns, dropped):
+            prompt, dropped = self._builder.build([*head, *turns[start:]]), start
+            if len(prompt.ids) <= wanted:
+                break
+        if len(prompt.ids) >= self._limit:
+            raise _too_long(len(prompt.ids), self._limit)
+        return prompt, dropped
+
+
+def _split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+    count = 1 if messages[0].role == "system" else 0
+    return list(messages[:count]), list(messages[count:])
+
+
+def _questions(turns: list[Message], after: int) -> list[int]:
+    return [at for at, message in enumerate(turns) if message.role == "user" and at > after]
+
+
+def _too_long(tokens: int, limit: int) -> DecdecError:
+    return DecdecError(
+        "The question does not fit",
+        f"with the system prompt it has {tokens} tokens and the context holds {limit}",
+        "shorten it, or load the model with a larger context",
+    )

@@ -1,0 +1,105 @@
+"""A loaded model in conversation: every question becomes a stream of Token, Stats and one Done event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from runtime.generation import settings
+from runtime.generation.answer import AnswerText
+from runtime.generation.cache import PrefixCache
+from runtime.generation.context import ContextWindow, Fitted
+from runtime.generation.engine import Engine
+from runtime.generation.meter import Meter
+from runtime.generation.sampler import Sampler
+from runtime.generation.writer import Control, Writer
+from runtime.protocol.commands import Generate, SetSlowdown
+from runtime.protocol.events import Done, Event, Failed, FinishReason, Loaded, Stats
+from runtime.text import PromptBuilder, Tokenizer
+from runtime.text.endings import end_ids
+
+
+class Session:
+    """One loaded model and its conversation's cache."""
+
+    def __init__(self, engine: Engine, loaded: Loaded, folder: Path) -> None:
+        """`folder` holds the tokenizer, template and configuration; raises DecdecError if they are unusable."""
+        self._engine, self._loaded = engine, loaded
+        self._tokenizer = Tokenizer.from_folder(folder)
+        self._builder = PromptBuilder.from_folder(folder, self._tokenizer)
+        self._window = ContextWindow(self._builder, engine.context_limit)
+        self._ends = end_ids(folder, self._tokenizer)
+        self._defaults = settings.model_defaults(folder)
+        self._cache = PrefixCache(engine)
+        self._meter = Meter(engine.context_limit)
+
+    def answer(self, command: Generate, control: Control) -> Iterator[Event]:
+        """Write one answer. Raises DecdecError for a conversation that cannot be answered.
+
+        After a failure the next question starts from an empty cache; a stop keeps what was computed.
+        """
+        fitted = self._window.fit(command.messages, command.max_tokens)
+        try:
+            yield from self._answer(command, fitted, control)
+        except Exception:
+            self._cache.clear()
+            raise
+
+    def set_slowdown(self, move: SetSlowdown) -> Failed | None:
+        """Move the slider; a failure event where this model has no such position."""
+        if move.lossless and not self._loaded.lossless:
+            return Failed("set_slowdown", "Lossless is not available", "INT8-X does not fit in memory here")
+        if move.pct > 0 and not self._loaded.path:
+            why = self._loaded.untuned_reason or "this model was not tuned"
+            return Failed("set_slowdown", "The slider cannot move", why, "run the tuner first")
+        self._engine.set_slowdown(move.pct, move.lossless)
+        return None
+
+    def stats(self, *, final: bool = True) -> Stats:
+        """The last answer's figures with the slider as it stands now."""
+        return self._meter.stats(self._cache.used, self._engine.slider(), final=final)
+
+    def _answer(self, command: Generate, fitted: Fitted, control: Control) -> Iterator[Event]:
+        prompt = fitted.prompt
+        self._meter = Meter(self._engine.context_limit)
+        text = AnswerText(self._tokenizer, (*self._builder.stops, *command.stop), prompt.opening)
+        reason = yield from self._writer(command, text, prompt.ids, control).write(prompt.ids)
+        if rest := text.finish():
+            yield rest
+        if not text.stopped:
+            self._builder.remember(prompt, text.own_text, text.ids)
+        stats = self.stats()
+        yield stats
+        yield Done("generate", self._result(text.text, reason, stats, fitted.dropped))
+
+    def _writer(self, command: Generate, text: AnswerText, ids: tuple[int, ...], control: Control) -> Writer:
+        return Writer(
+            cache=self._cache,
+            sampler=Sampler(settings.resolve(command.sampling, self._defaults), ids),
+            text=text,
+            meter=self._meter,
+            control=control,
+            ends=self._ends,
+            max_tokens=command.max_tokens,
+            move=self.set_slowdown,
+            stats=lambda: self.stats(final=False),
+        )
+
+    def _result(self, text: str, reason: FinishReason, stats: Stats, dropped: int) -> dict[str, Any]:
+        return {
+            "text": text,
+            "model": self._loaded.model,
+            "device": self._loaded.device,
+            "finish_reason": reason,
+            "prompt_tokens": stats.prompt_tokens,
+            "completion_tokens": stats.completion_tokens,
+            "prefill_s": stats.prefill_s,
+            "decode_tokens_per_s": stats.decode_tokens_per_s,
+            "slowdown_target_pct": stats.slowdown_target_pct,
+            "slowdown_measured_pct": stats.slowdown_measured_pct,
+            "k_chunk": msgspec.to_builtins(stats.k_chunk),
+            "dropped_messages": dropped,
+        }

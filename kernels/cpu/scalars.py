@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from kernels.jit import njit, njit_relaxed
+from kernels.jit import njit_inline, njit_relaxed_inline
 
 _LOG2E = np.float32(1.4426950408889634)
 _LN2_HIGH = np.float32(0.693359375)
@@ -22,8 +22,7 @@ _P0, _P1, _P2 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.flo
 _P3, _P4, _P5 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
 
 
-@intrinsic
-def float_of_bits(typingctx: Any, value: Any) -> Any:
+def _float_of_bits(typingctx: Any, value: Any) -> Any:
     """The float32 with the given uint32 bits."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -32,8 +31,7 @@ def float_of_bits(typingctx: Any, value: Any) -> Any:
     return types.float32(types.uint32), codegen
 
 
-@intrinsic
-def bits_of_float(typingctx: Any, value: Any) -> Any:
+def _bits_of_float(typingctx: Any, value: Any) -> Any:
     """The bits of a float32 as uint32."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -42,14 +40,18 @@ def bits_of_float(typingctx: Any, value: Any) -> Any:
     return types.uint32(types.float32), codegen
 
 
-@njit(inline="always")
-def from_bf16(bits: numba.int16) -> numba.float32:
+float_of_bits = cast(Callable[[Any], Any], intrinsic(_float_of_bits))
+bits_of_float = cast(Callable[[Any], Any], intrinsic(_bits_of_float))
+
+
+@njit_inline
+def from_bf16(bits: np.int16) -> np.float32:
     """bfloat16 bits to float32 (exact)."""
     return float_of_bits(np.uint32(np.uint32(bits) << np.uint32(16)))
 
 
-@njit(inline="always")
-def to_bf16(value: numba.float32) -> numba.int16:
+@njit_inline
+def to_bf16(value: np.float32) -> np.int16:
     """float32 to bfloat16 bits, to nearest even as torch does; NaN stays NaN."""
     bits = bits_of_float(np.float32(value))
     odd = np.uint32((bits >> np.uint32(16)) & np.uint32(1))
@@ -59,8 +61,8 @@ def to_bf16(value: numba.float32) -> numba.int16:
     return np.int16(np.uint16((keep if is_nan else rounded) >> np.uint32(16)))
 
 
-@njit_relaxed(inline="always")
-def exp32(x: numba.float32) -> numba.float32:
+@njit_relaxed_inline
+def exp32(x: np.float32) -> np.float32:
     """e^x within 2 ulp on [-87, 88], clamped outside; no branch and no call, so loops over it vectorise."""
     x = np.float32(min(max(x, _EXP_MIN), _EXP_MAX))
     n = np.float32(np.floor(x * _LOG2E + _HALF))

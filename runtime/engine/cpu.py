@@ -1,0 +1,142 @@
+"""The engine on the CPU: one sequence, one KV cache, layers that can be exchanged between two tokens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from runtime.engine.cpu_linear import CpuLinear, ProductLayer
+from runtime.engine.cpu_step import CpuStep
+from runtime.engine.slider import MeasuredSlowdown, TunedPath
+from runtime.generation.engine import SliderReading
+from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
+from runtime.layers.int8 import Int8
+from runtime.model.cache import KVCache
+from runtime.model.decoder import Decoder
+from runtime.protocol.events import KChunk
+
+PREFILL_CHUNK = 256
+# Reading the clock around every correction costs a little; every eighth step is enough to measure.
+TIMED_EVERY = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """One representation of all linears: a layer of every kind per block, and the same bound for decoding."""
+
+    layers: list[dict[LinearKind, Linear]]
+    bound: list[dict[LinearKind, CpuLinear]]
+
+
+class CpuEngine:
+    """Implements `runtime.generation.engine.Engine`."""
+
+    def __init__(self, decoder: Decoder, embedding: Int8, head: Int8, context: int, path: TunedPath) -> None:
+        """`decoder` holds the low-bit (or only) layers. `add_lossless` adds the stop beyond the slider."""
+        self.context_limit, self.vocab_size = context, decoder.spec.vocab_size
+        self._decoder, self._path = decoder, path
+        self._cache = KVCache(decoder.spec, context)
+        self._step = CpuStep(decoder, embedding, head, self._cache)
+        self._base = Bank(
+            [block.linears for block in decoder.blocks],
+            [self._step.linears(i) for i in range(len(decoder.blocks))],
+        )
+        self._lossless: Bank | None = None
+        self._wanted: tuple[float, bool] | None = None
+        self._target, self._is_lossless, self._k_chunk = 0.0, False, KChunk()
+        self._measured, self._steps, self._fresh = MeasuredSlowdown(), 0, False
+
+    def add_lossless(self, layers: list[dict[LinearKind, Int8]]) -> None:
+        """Make the INT8 layers available as the slider's last stop."""
+        bound = [self._step.bind_linears(i, dict[LinearKind, ProductLayer](b)) for i, b in enumerate(layers)]
+        self._lossless = Bank([dict[LinearKind, Linear](block) for block in layers], bound)
+
+    @property
+    def position(self) -> int:
+        """Tokens in the KV cache."""
+        return self._cache.length
+
+    def truncate(self, n: int) -> None:
+        """Keep the first n tokens of the KV cache."""
+        self._cache.truncate(n)
+
+    @torch.inference_mode()
+    def prefill(self, tokens: Sequence[int], check: Callable[[], None]) -> torch.Tensor:
+        """Append tokens in chunks; logits of the last, float32 [vocab]."""
+        self._take_wanted()
+        for start in range(0, len(tokens), PREFILL_CHUNK):
+            check()
+            part = torch.tensor(tokens[start : start + PREFILL_CHUNK])
+            hidden = self._decoder.hidden(part, self._cache)
+        return self._decoder.logits(hidden[-1:])[0]
+
+    @torch.inference_mode()
+    def decode(self, token: int) -> torch.Tensor:
+        """Append one token; logits after it, float32 [vocab]. A slider change takes effect here."""
+        self._take_wanted()
+        timed = self._steps % TIMED_EVERY == 0
+        self._step.timed, self._step.correction_s = timed, 0.0
+        started = time.perf_counter()
+        logits = self._step.decode(token)
+        # The first step after a change runs on cold residual rows and would count against the new table.
+        if timed and not self._fresh:
+            self._measured.add(time.perf_counter() - started, self._step.correction_s)
+        self._steps, self._fresh = self._steps + 1, False
+        return logits
+
+    def set_slowdown(self, pct: float, lossless: bool) -> None:
+        """Ask for a slider position; the next step takes it."""
+        self._wanted = (pct, lossless and self._lossless is not None)
+
+    def slider(self) -> SliderReading:
+        """The state in force, or about to be."""
+        self._take_wanted()
+        return SliderReading(
+            target_pct=self._target,
+            measured_pct=self._measured.pct,
+            k_chunk=KChunk() if self._is_lossless else self._k_chunk,
+            channels_corrected=0 if self._is_lossless else self._channels(),
+            lossless=self._is_lossless,
+        )
+
+    def set_k_chunk(self, table: KChunk) -> None:
+        """Put a table in force directly (tuning and benchmarks)."""
+        self._k_chunk = table
+        for block in self._base.bound:
+            for kind in LINEAR_KINDS:
+                correction = block[kind].correction
+                if correction is not None:
+                    correction.set_k_chunk(getattr(table, kind))
+        self._measured.reset()
+        self._fresh = True
+
+    def bound_linears(self) -> list[dict[LinearKind, CpuLinear]]:
+        """The low-bit linears as the decode step runs them, block by block."""
+        return self._base.bound
+
+    def _take_wanted(self) -> None:
+        if self._wanted is None:
+            return
+        (pct, lossless), self._wanted = self._wanted, None
+        self._target = pct
+        table = self._path.at(pct)
+        if lossless != self._is_lossless:
+            self._use(self._lossless if lossless else self._base)
+            self._is_lossless = lossless
+            self._measured.reset()
+        if table != self._k_chunk:
+            self.set_k_chunk(table)
+
+    def _use(self, bank: Bank | None) -> None:
+        assert bank is not None
+        for index, block in enumerate(self._decoder.blocks):
+            block.linears = bank.layers[index]
+            self._step.use_linears(index, bank.bound[index])
+
+    def _channels(self) -> int:
+        """Input channels corrected per token, over all layers."""
+        corrections = (linear.correction for block in self._base.bound for linear in block.values())
+        return sum(c.channels for c in corrections if c is not None and c.k_chunk)

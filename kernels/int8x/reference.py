@@ -64,3 +64,11 @@ def decode(streams: BitmapStreams) -> torch.Tensor:
             here, index = index[~later], index[later]
         out[here] = unpack_codes(streams.codes[level], width, here.numel())
     return out
+
+
+def quantise(weight: torch.Tensor, per_row: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """INT8 rounding of a finite, nonzero matrix [n_out, n_in]: q int8 and scale float32 [1] or [n_out]."""
+    rows = weight.float() if per_row else weight.float().reshape(1, -1)
+    scale = rows.abs().amax(1) / 127
+    q = torch.clamp(torch.round(rows / scale[:, None]), -127, 127).to(torch.int8)
+    return q.reshape(weight.shape), scale

@@ -2,8 +2,10 @@ import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kernels.int8x import dequantise, quantise
+from kernels.int8x import dequantise, quantise, reference
 
 
 def test_per_tensor_known_answer():
@@ -26,12 +28,26 @@ def test_per_row_uses_each_rows_absmax():
 def test_matches_division_and_rounding_in_float32(granularity, dtype):
     weight = torch.randn(40, 33, generator=torch.Generator().manual_seed(3)).to(dtype)
     q, scale = quantise(weight, granularity)
-    rows = weight.float().reshape(1, -1) if granularity == "tensor" else weight.float()
-    step = rows.abs().max(1, keepdim=True).values / 127
-    expected = torch.clamp(torch.round(rows / step), -127, 127).reshape(40, 33)
-    assert torch.equal(q, expected.to(torch.int8))
-    assert torch.equal(scale, step[:, 0])
+    expected, step = reference.quantise(weight, granularity == "row")
+    assert torch.equal(q, expected)
+    assert torch.equal(scale, step)
     assert (dequantise(q, scale) - weight.float()).abs().max() <= 0.5001 * step.max()
+
+
+@given(st.integers(1, 9), st.integers(1, 300), st.sampled_from([1e-30, 1e-3, 1.0, 1e30]), st.integers(0, 99))
+@settings(max_examples=50, deadline=None)
+def test_matches_the_reference_for_any_shape_and_size_of_weights(n_out, n_in, size, seed):
+    weight = torch.randn(n_out, n_in, generator=torch.Generator().manual_seed(seed)) * size
+    for granularity in ("tensor", "row"):
+        q, scale = quantise(weight.t().contiguous().t(), granularity)
+        expected, step = reference.quantise(weight, granularity == "row")
+        assert torch.equal(q, expected)
+        assert torch.equal(scale, step)
+
+
+def test_too_large_for_float32():
+    with pytest.raises(ValueError, match="finite"):
+        quantise(torch.full((2, 2), 1e300, dtype=torch.float64), "tensor")
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

@@ -1,0 +1,92 @@
+"""The worker's INT8-X jobs: encode, verify, inspect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from runtime.errors import DecdecError
+from runtime.int8x.encoding import encode_checkpoint
+from runtime.int8x.reader import Int8xReader
+from runtime.int8x.report import by_kind, combine, is_decoder_linear
+from runtime.int8x.verifying import comparison, source_at_hand, survey
+from runtime.progress import JobContext
+
+
+def encode(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
+    """Code `source` (folder or .gguf) into the folder `destination`; `scale`: "tensor" (default) or "row"."""
+    source, folder = Path(_text(args, "source")), Path(_text(args, "destination"))
+    granularity = args.get("scale", "tensor")
+    if granularity not in ("tensor", "row"):
+        raise DecdecError(f"{granularity!r} is no scale granularity", "", "use tensor or row", 2)
+    quantization = encode_checkpoint(source, folder, granularity, ctx)
+    reader = Int8xReader(folder)
+    entries = [reader.coded_entry(name) for name in reader.coded_names()]
+    weights = sum(entry.weights for entry in entries)
+    return {
+        "folder": str(folder),
+        "granularity": granularity,
+        "levels": quantization["levels"],
+        "tensors": len(entries),
+        "weights": weights,
+        "bits_per_weight": sum(entry.stored_bits for entry in entries) / max(weights, 1),
+    }
+
+
+def verify(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
+    """Compare every weight of `model` with its source (`source`, or the recorded one if unchanged).
+
+    Without a source: with the hash taken before coding, and the stored streams with a fresh coding.
+    """
+    folder, recorded = _locate(args)
+    reader = Int8xReader(folder)
+    source = Path(args["source"]) if args.get("source") else source_at_hand(reader, recorded)
+    reports, mismatches = survey(reader, ctx, "verify", comparison(reader, source))
+    total = combine("total", reports)
+    return {
+        "lossless": mismatches == 0,
+        "tensors": total.tensors,
+        "weights": total.weights,
+        "mismatches": mismatches,
+        "bits_per_weight": total.bits_per_weight,
+        "entropy_bits_per_weight": total.entropy_bits_per_weight,
+        "huffman_bits_per_weight": total.huffman_bits_per_weight,
+    }
+
+
+def inspect(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
+    """What `model` is made of: per tensor, per tensor kind, decoder linears and everything together."""
+    folder, _ = _locate(args)
+    reader = Int8xReader(folder)
+    quantization = reader.config["quantization_config"]
+    reports, _ = survey(reader, ctx, "inspect")
+    linears = [report for report in reports if is_decoder_linear(report)]
+    return {
+        "model": str(args.get("model") or folder.name),
+        "format_version": quantization["format_version"],
+        "granularity": quantization.get("granularity"),
+        "tensors": msgspec.to_builtins(reports),
+        "kinds": msgspec.to_builtins(by_kind(reports)),
+        "decoder_linears": msgspec.to_builtins(combine("decoder_linears", linears)),
+        "total": msgspec.to_builtins(combine("total", reports)),
+    }
+
+
+def _locate(args: dict[str, Any]) -> tuple[Path, str | None]:
+    from runtime import store
+    from runtime.sources import catalogue
+
+    name = args.get("model") or catalogue.default().name
+    if Path(name).is_dir():
+        return Path(name), None
+    record = store.find(name)
+    return record.path, record.record.get("path")
+
+
+def _text(args: dict[str, Any], key: str) -> str:
+    value = args.get(key)
+    if not isinstance(value, str) or not value:
+        raise DecdecError(f"The {key} of the INT8-X model is missing", "", f"say which {key} to use", 2)
+    return value

@@ -1,0 +1,64 @@
+"""Small INT8-X models, and ways to damage them."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from runtime.int8x import Int8xWriter
+
+
+def draw(n_out, n_in, seed, tail=4.0):
+    """Weights with outliers, so that nested bitmaps are worth it."""
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randn(n_out, n_in, generator=generator)
+    return values * torch.exp(torch.randn(n_out, n_in, generator=generator) * tail / 8)
+
+
+@pytest.fixture
+def weights():
+    """Name -> tensor: matrices that code well, one that does not, and plain ones."""
+    return {
+        "model.embed_tokens.weight": draw(130, 48, 1),
+        "model.layers.0.self_attn.q_proj.weight": draw(64, 48, 2, tail=6),
+        "model.layers.0.mlp.down_proj.weight": torch.rand(16, 40, generator=torch.Generator().manual_seed(3)),
+        "model.layers.0.input_layernorm.weight": torch.ones(48, dtype=torch.bfloat16),
+        "model.norm.weight": torch.linspace(0, 1, 48),
+    }
+
+
+def add(writer, weights, names=None):
+    for name in names or weights:
+        (writer.add if weights[name].dim() == 2 else writer.add_plain)(name, weights[name])
+
+
+def write_model(folder: Path, weights, granularity="tensor", **options):
+    writer = Int8xWriter(folder, granularity, **options)
+    add(writer, weights)
+    config = {"model_type": "llama", "quantization_config": writer.finish()}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.fixture
+def model(tmp_path, weights):
+    return write_model(tmp_path / "model", weights)
+
+
+def edit_config(folder, change):
+    """Apply `change` to the quantization_config on disk."""
+    config = json.loads((folder / "config.json").read_text())
+    change(config["quantization_config"])
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def edit_streams(folder, change):
+    """Apply `change` to the dict of stored streams of the (only) shard."""
+    path = folder / "model-00001.safetensors"
+    with safe_open(path, "pt") as shard:
+        metadata, streams = shard.metadata(), {key: shard.get_tensor(key).clone() for key in shard.keys()}  # noqa: SIM118
+    change(streams)
+    save_file(streams, path, metadata)

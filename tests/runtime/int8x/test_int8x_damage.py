@@ -1,0 +1,154 @@
+"""Whatever is wrong with a container, one sentence says which tensor, and nothing is decoded."""
+
+import json
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runtime.errors import DecdecError
+from runtime.int8x import Int8xReader
+from runtime.int8x.codecs import checksum
+from tests.runtime.int8x.conftest import edit_config, edit_streams
+
+Q = "model.layers.0.self_attn.q_proj.weight"
+
+
+def refused(folder, *parts, name=Q):
+    with pytest.raises(DecdecError) as error:
+        Int8xReader(folder).quantised(name)
+    for part in parts:
+        assert part in error.value.sentence
+
+
+def set_field(name, **fields):
+    return lambda config: config["tensors"][name].update(fields)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.5])
+def test_other_format_versions(model, version):
+    edit_config(model, lambda config: config.update(format_version=version))
+    refused(model, "format version", repr(version))
+
+
+def test_not_int8x(model, tmp_path):
+    edit_config(model, lambda config: config.update(quant_method="awq"))
+    refused(model, "not an INT8-X model")
+    refused(tmp_path / "nowhere", "config.json")
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"codec": "zip"}, "zip"),
+        ({"shape": [64, 47]}, "do not add up"),
+        ({"shape": [48, 64, 1]}, "shape"),
+        ({"shape": [-64, -48]}, "impossible"),
+        ({"shape": [1 << 40, 1 << 40]}, "impossible"),
+        ({"levels": [3, 5, 9]}, "level widths"),
+        ({"levels": [8]}, "levels"),
+        ({"levels": [4, 5, 8]}, "instead of"),
+        ({"counts": [3000, 72]}, "counts"),
+        ({"counts": [-1, 1, 3072]}, "counts"),
+        ({"granularity": "column"}, "column"),
+        ({"granularity": "row"}, "instead of"),
+        ({"surprise": 1}, "surprise"),
+        ({"crc32": 12345}, "checksum"),
+    ],
+)
+def test_wrong_entries(model, fields, why):
+    edit_config(model, set_field(Q, **fields))
+    refused(model, Q, why)
+
+
+def test_counts_that_do_not_match_the_streams(model):
+    def move_one(config):
+        counts = config["tensors"][Q]["counts"]
+        config["tensors"][Q]["counts"] = [counts[0] - 32, counts[1] + 32, counts[2]]
+
+    edit_config(model, move_one)
+    refused(model, Q, "instead of")
+
+
+def resealed(model, change):
+    """Damage streams and forge the checksum, so that only the structure can tell."""
+    edit_streams(model, change)
+
+    def reseal(streams):
+        config = json.loads((model / "config.json").read_text())
+        entry = Int8xReader(model).coded_entry(Q)
+        crc = checksum(streams[f"{Q}.{suffix}"] for suffix in entry.layout())
+        config["quantization_config"]["tensors"][Q]["crc32"] = crc
+        (model / "config.json").write_text(json.dumps(config))
+
+    edit_streams(model, reseal)
+
+
+@pytest.mark.parametrize("key", ["b1", "b2", "b1_blk", "b2_blk"])
+def test_bitmaps_and_counts_that_disagree(model, key):
+    def flip(streams):
+        streams[f"{Q}.{key}"][1] ^= 4
+
+    resealed(model, flip)
+    refused(model, Q, "bitmap")
+
+
+def test_wild_block_counts_never_lead_out_of_bounds(model):
+    def shift(streams):
+        streams[f"{Q}.b1_blk"][1:] = 2**31 - 1
+
+    resealed(model, shift)
+    refused(model, Q, "block counts of bitmap 1")
+
+
+@pytest.mark.parametrize("key", ["scale", "b1", "b2_blk", "l1", "l3"])
+def test_missing_short_and_mistyped_streams(model, key):
+    edit_streams(model, lambda streams: streams.update({f"{Q}.{key}": streams[f"{Q}.{key}"][:-1].clone()}))
+    refused(model, Q, key, "instead of")
+    edit_streams(model, lambda streams: streams.update({f"{Q}.{key}": torch.zeros(3, dtype=torch.int64)}))
+    refused(model, Q, key, "I64")
+    edit_streams(model, lambda streams: streams.pop(f"{Q}.{key}"))
+    refused(model, Q)
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_flipped_bit_anywhere_in_the_data_is_noticed(model, position):
+    path = model / "model-00001.safetensors"
+    data = bytearray(path.read_bytes())
+    start = 8 + int.from_bytes(data[:8], "little")
+    at = start + (position // 8) % (len(data) - start)
+    data[at] ^= 1 << position % 8
+    other = model.parent / "flipped"
+    other.mkdir(exist_ok=True)
+    for file in model.iterdir():
+        (other / file.name).write_bytes(data if file == path else file.read_bytes())
+    reader = Int8xReader(other)
+    with pytest.raises(DecdecError, match="checksum"):
+        [reader.load(name) for name in reader.names()]
+
+
+def test_truncated_missing_and_foreign_files(model):
+    path = model / "model-00001.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    refused(model, Q, path.name)
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+    refused(model, Q, path.name)
+    path.unlink()
+    refused(model, Q, path.name)
+
+
+@pytest.mark.parametrize("file", ["../secret.safetensors", "/etc/passwd", "model.bin", 7])
+def test_the_index_cannot_lead_out_of_the_folder(model, file):
+    index = {"weight_map": {f"{Q}.b1": file}}
+    (model / "model.safetensors.index.json").write_text(json.dumps(index))
+    refused(model, "not the name of a file")
+
+
+def test_wrong_kind_of_access(model):
+    reader = Int8xReader(model)
+    for read, name in [(reader.plain, Q), (reader.quantised, "model.norm.weight"), (reader.load, "nope")]:
+        with pytest.raises(DecdecError, match=name.replace(".", r"\.")):
+            read(name)

@@ -83,15 +83,18 @@ class StateCheckpoint:
         raise NotImplementedError
 
 
-def tiny_model(family: str, **changes: Any) -> tuple[torch.nn.Module, StateCheckpoint]:
-    """A random fp32 transformers model of the family, and the same weights as a Checkpoint."""
+def tiny_model(family: str, spread: float = 0.12, **changes: Any) -> tuple[torch.nn.Module, StateCheckpoint]:
+    """A random fp32 transformers model of the family, and the same weights as a Checkpoint.
+
+    spread: standard deviation of the matrices; small ones keep rounding errors from growing layer by layer.
+    """
     settings = {**COMMON, **FAMILIES[family], **changes}
     config = AutoConfig.for_model(settings.pop("model_type"), **settings)
     torch.manual_seed(1)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter) * (0.3 if parameter.dim() == 1 else 0.12))
+            parameter.copy_(torch.randn_like(parameter) * (0.3 if parameter.dim() == 1 else spread))
             if parameter.dim() == 1:
                 parameter.add_(1.0)
     return model, StateCheckpoint(config.to_dict(), dict(model.state_dict()))

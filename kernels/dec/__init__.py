@@ -1,0 +1,38 @@
+"""Low-bit bases, their residuals and the choice of corrected channels: plain torch references and packing."""
+
+from kernels.dec.chunks import CHUNK, chunk_bounds, chunk_share
+from kernels.dec.int4op import OP_GROUPS, int4_op_codes, int4_op_group, int4_op_tables
+from kernels.dec.residual import (
+    Residual,
+    dequantise_residual,
+    pack_nibbles,
+    quantise_residual,
+    unpack_nibbles,
+)
+from kernels.dec.rtn import GROUP, GroupCodes, dequantise, group_count, quantise_rtn
+from kernels.dec.selection import bucket_bounds, bucket_mask, exact_mask, random_mask, static_mask
+
+__all__ = [
+    "CHUNK",
+    "GROUP",
+    "OP_GROUPS",
+    "GroupCodes",
+    "Residual",
+    "bucket_bounds",
+    "bucket_mask",
+    "chunk_bounds",
+    "chunk_share",
+    "dequantise",
+    "dequantise_residual",
+    "exact_mask",
+    "group_count",
+    "int4_op_codes",
+    "int4_op_group",
+    "int4_op_tables",
+    "pack_nibbles",
+    "quantise_residual",
+    "quantise_rtn",
+    "random_mask",
+    "static_mask",
+    "unpack_nibbles",
+]

@@ -47,6 +47,8 @@ def _step(rows: np.ndarray) -> np.ndarray:
 def _float32(weight: torch.Tensor) -> np.ndarray:
     weight = weight.detach().contiguous()
     if weight.dtype == torch.bfloat16:
-        return (weight.view(torch.uint16).numpy().astype(np.uint32) << 16).view(np.float32)
+        bits = weight.view(torch.uint16).numpy().astype(np.uint32)
+        bits <<= 16
+        return bits.view(np.float32)
     with np.errstate(over="ignore"):
         return weight.numpy().astype(np.float32, copy=False)

@@ -7,21 +7,24 @@ from typing import Any
 
 import msgspec
 
+from runtime import sources, store
 from runtime.errors import DecdecError
 from runtime.int8x.encoding import encode_checkpoint
 from runtime.int8x.reader import Int8xReader
 from runtime.int8x.report import by_kind, combine, is_decoder_linear
 from runtime.int8x.verifying import comparison, source_at_hand, survey
 from runtime.progress import JobContext
+from runtime.sources import catalogue
 
 
 def encode(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
-    """Code `source` (folder or .gguf) into the folder `destination`; `scale`: "tensor" (default) or "row"."""
-    source, folder = Path(_text(args, "source")), Path(_text(args, "destination"))
+    """Code `source` (folder, .gguf, or a name) into the folder `destination`; `scale`: "tensor" or "row"."""
+    source, folder = _text(args, "source"), Path(_text(args, "destination"))
     granularity = args.get("scale", "tensor")
     if granularity not in ("tensor", "row"):
         raise DecdecError(f"{granularity!r} is no scale granularity", "", "use tensor or row", 2)
-    quantization = encode_checkpoint(source, folder, granularity, ctx)
+    path = sources.resolve(source).fetch(ctx)
+    quantization = encode_checkpoint(path, folder, granularity, ctx)
     reader = Int8xReader(folder)
     entries = [reader.coded_entry(name) for name in reader.coded_names()]
     weights = sum(entry.weights for entry in entries)
@@ -75,14 +78,11 @@ def inspect(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
 
 
 def _locate(args: dict[str, Any]) -> tuple[Path, str | None]:
-    from runtime import store
-    from runtime.sources import catalogue
-
     name = args.get("model") or catalogue.default().name
     if Path(name).is_dir():
         return Path(name), None
     record = store.find(name)
-    return record.path, record.record.get("path")
+    return record.path, record.record.get("source_path")
 
 
 def _text(args: dict[str, Any], key: str) -> str:

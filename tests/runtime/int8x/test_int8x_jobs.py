@@ -107,7 +107,7 @@ def test_verify_without_source_trusts_the_hash_taken_before_coding(coded):
 def test_verify_uses_the_recorded_source_of_a_stored_model_only_while_it_is_unchanged(
     source, coded, monkeypatch
 ):
-    record = SimpleNamespace(path=coded, record={"path": str(source)})
+    record = SimpleNamespace(path=coded, record={"source_path": str(source)})
     monkeypatch.setattr(store, "find", lambda name: record)
     assert Int8xReader(coded).config["quantization_config"]["source"] == fingerprint(source)
     assert jobs.verify({"model": "stored"}, QUIET)["lossless"]

@@ -2,6 +2,7 @@
 
 from kernels.dec.chunks import CHUNK, chunk_bounds, chunk_share
 from kernels.dec.int4op import OP_GROUPS, int4_op_codes, int4_op_group, int4_op_tables
+from kernels.dec.packing import pack_codes, packed_width, unpack_codes
 from kernels.dec.residual import (
     Residual,
     dequantise_residual,
@@ -29,10 +30,13 @@ __all__ = [
     "int4_op_codes",
     "int4_op_group",
     "int4_op_tables",
+    "pack_codes",
     "pack_nibbles",
+    "packed_width",
     "quantise_residual",
     "quantise_rtn",
     "random_mask",
     "static_mask",
+    "unpack_codes",
     "unpack_nibbles",
 ]

@@ -1,9 +1,10 @@
 """Round-to-nearest base weights: asymmetric min/max codes in groups along the inputs.
 
 A weight is `(code - 2**(bits-1)) * scale + zero`, and zero is a whole number of steps, so that one code means
-(almost exactly) 0: with zero left free, 3-bit SmolLM2 has three times the perplexity. Scale and zero are
-rounded to bfloat16 *before* the codes are chosen, so the dequantised base is exactly what torch's int4
-product computes with and the residual absorbs the rounding.
+(almost exactly) 0: with zero left free, 3-bit SmolLM2 has three times the perplexity. Scale and zero are kept
+rounded to bfloat16: so the dequantised base is exactly what the int4 product computes with, and the residual
+absorbs the rounding. Codes are chosen with the unrounded step; choosing them with the rounded one measured
+no better (3-bit SmolLM2: perplexity 163 against 157).
 """
 
 from __future__ import annotations
@@ -51,14 +52,13 @@ def quantise_rtn(weight: torch.Tensor, bits: int, group: int = GROUP) -> GroupCo
         raise ValueError("the weight holds a value that is not finite")
     low, high = _group_extremes(weight, group)
     low, high = low.clamp_(max=0), high.clamp_(min=0)
-    scale = _bf16((high - low) / (2**bits - 1))
-    step = torch.where(scale > 0, scale, torch.ones_like(scale))
-    zero = _bf16(((low / step).round_() + 2 ** (bits - 1)) * scale)
+    step = (high - low) / (2**bits - 1)
+    step = torch.where(step > 0, step, torch.ones_like(step))
+    lowest = (low / step).round_()
     index = _group_index(weight.shape[1], group)
-    codes = (
-        (weight - zero[:, index]).div_(step[:, index]).round_().add_(2 ** (bits - 1)).clamp_(0, 2**bits - 1)
-    )
-    return GroupCodes(bits, group, codes.to(torch.uint8), scale, zero)
+    codes = (weight / step[:, index]).round_().sub_(lowest[:, index]).clamp_(0, 2**bits - 1)
+    zero = _bf16((lowest + 2 ** (bits - 1)) * step)
+    return GroupCodes(bits, group, codes.to(torch.uint8), _bf16(step), zero)
 
 
 def dequantise(base: GroupCodes) -> torch.Tensor:

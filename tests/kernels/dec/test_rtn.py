@@ -32,15 +32,14 @@ def test_codes_match_a_loop_over_groups(bits, n_in):
         for number, start in enumerate(range(0, n_in, 128)):
             group = weight[row, start : start + 128].tolist()
             low, high = min(*group, 0), max(*group, 0)
-            scale = bf16((high - low) / (2**bits - 1))
-            zero = bf16((round(low / scale) + 2 ** (bits - 1)) * scale)
-            assert base.scale[row, number].item() == pytest.approx(scale, rel=0.005)
-            assert base.zero[row, number].item() == pytest.approx(zero, abs=0.005 * scale * 2**bits)
-            choices = [(c - 2 ** (bits - 1)) * base.scale[row, number].item() for c in range(2**bits)]
+            step = (high - low) / (2**bits - 1)
+            zero = (round(low / step) + 2 ** (bits - 1)) * step
+            assert base.scale[row, number].item() == pytest.approx(bf16(step), rel=1e-6)
+            assert base.zero[row, number].item() == pytest.approx(bf16(zero), abs=1e-6)
+            levels = [(code - 2 ** (bits - 1)) * step + zero for code in range(2**bits)]
             for column, value in enumerate(group):
-                distances = [abs(c + base.zero[row, number].item() - value) for c in choices]
-                chosen = distances[int(base.codes[row, start + column])]
-                assert chosen <= min(distances) + 1e-6
+                chosen = abs(levels[int(base.codes[row, start + column])] - value)
+                assert chosen <= min(abs(level - value) for level in levels) + 1e-6
 
 
 @pytest.mark.parametrize("bits", [3, 4])
@@ -67,7 +66,7 @@ def test_a_constant_group_is_kept_and_error_is_half_a_step():
     torch.testing.assert_close(dequantise(base)[:, :128], weight[:, :128], rtol=2**-8, atol=0)
     assert not dequantise(quantise_rtn(torch.zeros(2, 128), 4)).any()
     step = base.scale[:, 1:].amax()
-    assert (dequantise(base) - weight).abs().max() <= 0.53 * step
+    assert (dequantise(base) - weight).abs().max() <= 0.55 * step
 
 
 def test_the_short_last_group_has_its_own_range():

@@ -1,0 +1,78 @@
+"""Reading safetensors files of our own making with every claim checked before use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from runtime.errors import DecdecError
+
+FIX = "prepare the model again"
+
+
+class BlockFile:
+    """An open safetensors file; every getter raises DecdecError naming the file and the tensor or field."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> BlockFile:
+        try:
+            self._file: Any = safe_open(self.path, framework="pt").__enter__()
+        except (OSError, SafetensorError) as error:
+            why = "it is missing" if not self.path.exists() else str(error)
+            raise self.wrong(why) from error
+        self._metadata: dict[str, str] = self._file.metadata() or {}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.__exit__(kind, error, trace)
+
+    def wrong(self, why: str) -> DecdecError:
+        """The error for this file."""
+        return DecdecError(f"File {self.path.name} in {self.path.parent} cannot be used", why, FIX)
+
+    def expect(self, key: str, value: str) -> None:
+        """Refuse the file unless a metadata field has this value."""
+        if self._metadata.get(key) != value:
+            raise self.wrong(f"its {key} is {self._metadata.get(key)!r}, not {value!r}")
+
+    def number(self, key: str, low: int, high: int) -> int:
+        """A whole number of the metadata within low..high."""
+        return self._whole(key, self._metadata.get(key, ""), low, high)
+
+    def pair(self, key: str, high: int) -> tuple[int, int]:
+        """Two whole numbers of the metadata, each within 1..high."""
+        parts = self._metadata.get(key, "").split()
+        if len(parts) != 2:
+            raise self.wrong(f"the shape of {key} is {self._metadata.get(key)!r}")
+        return self._whole(key, parts[0], 1, high), self._whole(key, parts[1], 1, high)
+
+    def names(self) -> list[str]:
+        """Tensor names."""
+        return list(self._file.keys())
+
+    def tensor(self, name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
+        """A tensor that has exactly this type and shape; floating values must be finite."""
+        if name not in self.names():
+            raise self.wrong(f"tensor {name} is missing")
+        found = tuple(self._file.get_slice(name).get_shape())
+        if found != shape:
+            raise self.wrong(f"tensor {name} has shape {list(found)} instead of {list(shape)}")
+        tensor: torch.Tensor = self._file.get_tensor(name)
+        if tensor.dtype != dtype:
+            raise self.wrong(f"tensor {name} is {tensor.dtype}, not {dtype}")
+        if dtype.is_floating_point and not torch.isfinite(tensor).all():
+            raise self.wrong(f"tensor {name} holds a value that is not finite")
+        return tensor
+
+    def _whole(self, key: str, text: str, low: int, high: int) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and low <= int(text) <= high):
+            raise self.wrong(f"{key} is {text!r}, not a number within {low}..{high}")
+        return int(text)

@@ -1,0 +1,31 @@
+"""The calibration prompts in `assets/calibration`, written for this project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+
+import torch
+
+SEPARATOR = "\n%%\n"
+MAX_TOKENS = 512
+
+
+def prompts() -> list[str]:
+    """Every prompt, in a fixed order that mixes the kinds, so that any beginning is a fair sample."""
+    folder = files("assets") / "calibration"
+    sheets = sorted((f for f in folder.iterdir() if f.name.endswith(".txt")), key=lambda f: f.name)
+    kinds = [sheet.read_text(encoding="utf-8").strip().split(SEPARATOR) for sheet in sheets]
+    longest = max(map(len, kinds))
+    return [kind[i].strip() for i in range(longest) for kind in kinds if i < len(kind)]
+
+
+def token_batches(encode: Callable[[str], list[int]], limit: int = 1 << 62) -> list[torch.Tensor]:
+    """One int64 [T] per prompt, 2 <= T <= MAX_TOKENS, until `limit` tokens are reached."""
+    batches: list[torch.Tensor] = []
+    for prompt in prompts():
+        tokens = encode(prompt)[: min(MAX_TOKENS, limit)]
+        limit -= len(tokens)
+        if len(tokens) > 1:
+            batches.append(torch.tensor(tokens, dtype=torch.int64))
+    return batches

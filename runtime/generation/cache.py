@@ -1,4 +1,4 @@
-"""The KV cache and the tokens it stands for, kept equal: what a prompt shares with it is not computed again."""
+"""The KV cache and the tokens it stands for, kept equal: what a prompt shares is not computed again."""
 
 from __future__ import annotations
 

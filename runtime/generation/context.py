@@ -46,7 +46,7 @@ class ContextWindow:
     def _shorten(
         self, head: list[Message], turns: list[Message], dropped: int, prompt: Prompt
     ) -> tuple[Prompt, int]:
-        """Begin at a later question, until a share of the context is free or only the last question is left."""
+        """Begin at a later question: until a share of the context is free, or only the last one is left."""
         wanted = self._limit - self._limit // FREED_SHARE
         for start in _questions(turns, dropped):
             prompt, dropped = self._builder.build([*head, *turns[start:]]), start

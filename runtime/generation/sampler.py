@@ -1,4 +1,4 @@
-"""Next token from logits. Filters and their order are transformers': penalty, temperature, top-k, top-p, min-p.
+"""Next token from logits. Filters in transformers' order: penalty, temperature, top-k, top-p, min-p.
 
 The vocabulary is sorted only for very flat distributions: top-p looks at the likeliest 256 tokens first, then
 at 4096.
@@ -79,7 +79,7 @@ class _Seen:
 
 
 def candidates(scores: torch.Tensor, s: SamplingSettings) -> tuple[torch.Tensor | None, torch.Tensor]:
-    """Tokens that may be drawn from scores [vocab], temperature above 0: ids and unnormalised probabilities [n].
+    """What may be drawn from scores [vocab], temperature above 0: ids and unnormalised probabilities [n].
 
     Ids are None when every token of the vocabulary stays a candidate, in its own order.
     """

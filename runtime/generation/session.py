@@ -26,7 +26,7 @@ class Session:
     """One loaded model and its conversation's cache."""
 
     def __init__(self, engine: Engine, loaded: Loaded, folder: Path) -> None:
-        """`folder` holds the tokenizer, template and configuration; raises DecdecError if they are unusable."""
+        """`folder` holds tokenizer, template and configuration; raises DecdecError if they are unusable."""
         self._engine, self._loaded = engine, loaded
         self._tokenizer = Tokenizer.from_folder(folder)
         self._builder = PromptBuilder.from_folder(folder, self._tokenizer)

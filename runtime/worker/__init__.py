@@ -1,0 +1,1 @@
+"""The engine's own process: JSON lines of commands in, of events out."""

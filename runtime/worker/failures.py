@@ -1,0 +1,79 @@
+"""Any exception as one sentence; the unexpected ones with their traceback in a log file."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from runtime import locations
+from runtime.errors import DecdecError
+from runtime.protocol.events import Failed
+
+MAX_LOG_BYTES = 1 << 20
+_ALLOCATION_FAILED = ("can't allocate memory", "not enough memory", "out of memory")
+
+
+def log_file() -> Path:
+    """Where tracebacks of unexpected failures go."""
+    return locations.home() / "logs" / "errors.log"
+
+
+def failed(job: str, error: BaseException) -> Failed:
+    """The event that tells of an exception."""
+    if isinstance(error, DecdecError):
+        return Failed(job, error.what, error.why, error.fix, error.code)
+    if is_out_of_memory(error):
+        fix = "close other programs, or take a smaller model or a shorter context"
+        return Failed(job, "Memory ran out", _first_line(error), fix)
+    if isinstance(error, OSError) and error.errno is not None:
+        return _system_failure(job, error)
+    where = _log(error)
+    return Failed(job, f"Something unexpected went wrong in {job}", _first_line(error), where)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether host or device memory could not be had."""
+    torch = sys.modules.get("torch")
+    if isinstance(error, MemoryError) or (torch and isinstance(error, torch.OutOfMemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(text in str(error).lower() for text in _ALLOCATION_FAILED)
+
+
+def release_memory() -> None:
+    """Give back what a failed step held."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch and torch.cuda.is_initialized():
+        with contextlib.suppress(RuntimeError):
+            torch.cuda.empty_cache()
+
+
+def _system_failure(job: str, error: OSError) -> Failed:
+    what = f"{error.filename} cannot be used" if error.filename else f"A file could not be used by {job}"
+    fix = "free some space, or set DECDEC_HOME to another disk" if error.errno == errno.ENOSPC else ""
+    return Failed(job, what, error.strerror or _first_line(error), fix)
+
+
+def _first_line(error: BaseException) -> str:
+    text = " ".join(str(error).split("\n", 1)[0].split())[:300]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _log(error: BaseException) -> str:
+    """Append the traceback; says where it is."""
+    path = log_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
+            path.replace(path.with_suffix(".log.1"))
+        with path.open("a", encoding="utf-8") as log:
+            log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')}\n{''.join(traceback.format_exception(error))}\n")
+    except OSError:
+        traceback.print_exception(error, file=sys.stderr)
+        return "run it again"
+    return f"the details are in {path}"

@@ -33,7 +33,7 @@ class Inbox:
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
         self._open: list[Task] = []
         self._slowdown = SetSlowdown(0.0)
-        self._moved = False
+        self._moved = self._move_waits = False
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -42,7 +42,11 @@ class Inbox:
 
     def next(self) -> Task:
         """The next command; waits for it."""
-        return self._tasks.get()
+        task = self._tasks.get()
+        if isinstance(task.command, SetSlowdown):
+            with self._lock:
+                self._move_waits = False
+        return task
 
     def finished(self, task: Task) -> None:
         """A later stop is no longer meant for this task."""
@@ -69,6 +73,10 @@ class Inbox:
                     task.stop.set()
             if isinstance(command, SetSlowdown):
                 self._slowdown, self._moved = command, True
+                # One waiting move is enough, for it takes the newest position.
+                if self._move_waits:
+                    return
+                self._move_waits = True
             if not isinstance(command, Stop):
                 task = Task(command)
                 self._open.append(task)

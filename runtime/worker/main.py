@@ -63,8 +63,8 @@ class Worker:
 
     def run(self) -> None:
         """Until Quit."""
-        self._inbox.start()
         self._emit(Ready(os.getpid()))
+        self._inbox.start()
         while not isinstance((task := self._inbox.next()).command, Quit):
             self._run(task)
             self._inbox.finished(task)
@@ -113,10 +113,11 @@ class Worker:
         return self._session
 
     def _move_slider(self) -> None:
-        """Between answers; during one, the answer took the move already."""
-        if self._session is None or (move := self._inbox.slowdown()) is None:
+        """Between answers; a running one, or a load, may have taken the move already."""
+        if self._session is None:
             return
-        failed: Failed | None = self._session.set_slowdown(move)
+        move = self._inbox.slowdown()
+        failed: Failed | None = self._session.set_slowdown(move) if move else None
         self._emit(failed or self._session.stats())
 
 

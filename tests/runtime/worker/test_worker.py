@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import signal
@@ -59,11 +60,12 @@ async def client(home):
 
 async def until(client: WorkerClient, *kinds: type) -> list[Event]:
     seen: list[Event] = []
-    async for event in client.events():
-        seen.append(event)
-        if isinstance(event, kinds):
-            return seen
-        assert not isinstance(event, Failed), event
+    async with asyncio.timeout(10):
+        async for event in client.events():
+            seen.append(event)
+            if isinstance(event, kinds):
+                return seen
+            assert not isinstance(event, Failed), event
     raise AssertionError("stream ended")
 
 
@@ -197,6 +199,5 @@ def test_an_interrupt_of_the_terminal_is_not_its_business(home):
 
 
 def test_job_names_of_the_command_line_are_known():
-    assert {"prepare", "tune", "int8x_encode", "int8x_verify", "int8x_inspect", "eval_ppl", "doctor"} == set(
-        jobs.JOBS
-    )
+    int8x = {"int8x_encode", "int8x_verify", "int8x_inspect"}
+    assert set(jobs.JOBS) == int8x | {"prepare", "tune", "eval_ppl", "doctor"}

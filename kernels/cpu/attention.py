@@ -1,4 +1,8 @@
-"""Attention of one new token over the KV cache."""
+"""Attention of one new token over the KV cache.
+
+Inner loops index flat arrays by unsigned numbers: a view per row would cost two atomic operations each, and
+a signed index a check for negative values that keeps loops from vectorising.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,10 @@ from kernels.cpu.norms import collect, normalise
 from kernels.cpu.scalars import exp32, to_bf16
 from kernels.jit import njit_relaxed
 
+U = np.uint64
+# Positions whose keys and values stay in the first-level cache while all query heads of a group use them.
 BLOCK = 128
+_ZERO, _ONE, _LOWEST = np.float32(0.0), np.float32(1.0), np.float32(-np.inf)
 
 
 @njit_relaxed
@@ -33,31 +40,41 @@ def attend(
 ) -> None:
     """Collect qkv, normalise and rotate, write K and V at `position`, attend to positions first..position.
 
-    y [q + k + v]; keys float32 [kv_heads, head_dim, context] (head_dim a multiple of 8), values float32
-    [kv_heads, context, head_dim]; cos, sin [context, rotary / 2];
-    scores float32 [query heads per group, >= position + 1]; x float32 and x_bf16 [q]: the input of o.
+    y [q + k + v]; keys float32 [kv_heads, head_dim, stride] (head_dim a multiple of 8), values float32
+    [kv_heads, context, head_dim]; cos, sin [context, rotary / 2]; scores float32 [>= position + 1] scratch;
+    x float32 and x_bf16 [q]: the input of o.
     """
-    kv_heads, dim, _ = keys.shape
+    kv_heads, dim, stride = keys.shape
     collect(y, correction, bias, scratch)
     q_size = x.size
     kv_size = kv_heads * dim
-    q, k, v = scratch[:q_size], scratch[q_size : q_size + kv_size], scratch[q_size + kv_size :]
-    _rotate_heads(q, q_norm, eps, cos[position], sin[position], dim)
-    _rotate_heads(k, k_norm, eps, cos[position], sin[position], dim)
-    group = q_size // kv_size
+    cosines, sines = cos[position], sin[position]
+    _rotate_heads(scratch[:q_size], q_norm, eps, cosines, sines, dim)
+    _rotate_heads(scratch[q_size : q_size + kv_size], k_norm, eps, cosines, sines, dim)
+    flat_keys, flat_values = keys.reshape(-1), values.reshape(-1)
     for head in range(kv_heads):
-        keys[head, :, position] = k[head * dim : (head + 1) * dim]
-        values[head, position] = v[head * dim : (head + 1) * dim]
-        heads = slice(head * group * dim, (head + 1) * group * dim)
-        _attend_group(
-            q[heads].reshape(group, dim),
-            keys[head],
-            values[head],
+        at = q_size + head * dim
+        for i in range(dim):
+            keys[head, i, position] = scratch[at + i]
+            values[head, position, i] = scratch[at + kv_size + i]
+    group = q_size // kv_size
+    context = values.shape[1]
+    for head in range(q_size // dim):
+        kv = head // group
+        _attend_head(
+            scratch,
+            head * dim,
+            dim,
+            flat_keys,
+            kv * dim * stride,
+            stride,
+            flat_values,
+            kv * context * dim,
             first,
             position + 1,
             scale,
             scores,
-            x[heads].reshape(group, dim),
+            x,
         )
     for i in range(q_size):
         x_bf16[i] = to_bf16(x[i])
@@ -69,95 +86,113 @@ def _rotate_heads(
 ) -> None:
     half = cos.size
     for start in range(0, x.size, dim):
-        head = x[start : start + dim]
         if norm.size:
+            head = x[start : start + dim]
             normalise(head, norm, eps, head)
-        for i in range(half):
-            a, b = head[i], head[half + i]
-            head[i] = a * cos[i] - b * sin[i]
-            head[half + i] = b * cos[i] + a * sin[i]
+        low, high = U(start), U(start + half)
+        for i in range(U(half)):
+            a, b = x[low + i], x[high + i]
+            x[low + i] = a * cos[i] - b * sin[i]
+            x[high + i] = b * cos[i] + a * sin[i]
 
 
 @njit_relaxed
-def _attend_group(
+def _attend_head(
     q: np.ndarray,
+    q_at: int,
+    dim: int,
     keys: np.ndarray,
+    key_at: int,
+    stride: int,
     values: np.ndarray,
+    value_at: int,
     first: int,
     end: int,
     scale: np.float32,
     scores: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Query heads that share one key/value head; blocks of positions stay in the first-level cache."""
+    """One query head at q[q_at:] over its keys and values; out[q_at:] gets the result."""
     for start in range(first, end, BLOCK):
-        stop = min(start + BLOCK, end)
-        for g in range(q.shape[0]):
-            _scores(q[g], keys, start, stop, scale, scores[g])
-    out[:] = np.float32(0.0)
-    for g in range(q.shape[0]):
-        _softmax(scores[g, first:end])
-    for start in range(first, end, BLOCK):
-        stop = min(start + BLOCK, end)
-        for g in range(q.shape[0]):
-            _add_weighted(scores[g], values, start, stop, out[g])
+        count = min(BLOCK, end - start)
+        _scores(q, q_at, dim, keys, key_at + start, stride, count, scale, scores, start)
+    _softmax(scores, first, end)
+    for i in range(q_at, q_at + dim):
+        out[i] = _ZERO
+    _add_weighted(scores, first, end, values, value_at + first * dim, dim, out, q_at)
 
 
 @njit_relaxed
 def _scores(
-    q: np.ndarray, keys: np.ndarray, start: int, stop: int, scale: np.float32, out: np.ndarray
+    q: np.ndarray,
+    q_at: int,
+    dim: int,
+    keys: np.ndarray,
+    key_at: int,
+    stride: int,
+    count: int,
+    scale: np.float32,
+    out: np.ndarray,
+    out_at: int,
 ) -> None:
-    """out[start:stop] = scale * q . keys[:, start:stop]; eight dimensions a pass."""
-    row = out[start:stop]
-    row[:] = np.float32(0.0)
-    for i in range(0, q.size, 8):
-        a, b, c, d = q[i] * scale, q[i + 1] * scale, q[i + 2] * scale, q[i + 3] * scale
-        e, f, g, h = q[i + 4] * scale, q[i + 5] * scale, q[i + 6] * scale, q[i + 7] * scale
-        ka, kb, kc, kd = (
-            keys[i, start:stop],
-            keys[i + 1, start:stop],
-            keys[i + 2, start:stop],
-            keys[i + 3, start:stop],
-        )
-        ke, kf, kg, kh = (
-            keys[i + 4, start:stop],
-            keys[i + 5, start:stop],
-            keys[i + 6, start:stop],
-            keys[i + 7, start:stop],
-        )
-        for t in range(row.size):
-            low = a * ka[t] + b * kb[t] + c * kc[t] + d * kd[t]
-            row[t] += low + (e * ke[t] + f * kf[t] + g * kg[t] + h * kh[t])
+    """out[out_at + t] = scale * sum over i of q[q_at + i] * keys[key_at + i * stride + t]; eight i a pass."""
+    n, o, s = U(count), U(out_at), U(stride)
+    for t in range(n):
+        out[o + t] = _ZERO
+    for i in range(U(0), U(dim), U(8)):
+        p = U(q_at) + i
+        a, b, c, d = q[p] * scale, q[p + U(1)] * scale, q[p + U(2)] * scale, q[p + U(3)] * scale
+        e, f, g, h = q[p + U(4)] * scale, q[p + U(5)] * scale, q[p + U(6)] * scale, q[p + U(7)] * scale
+        ra = U(key_at) + i * s
+        rb, rc, rd, re = ra + s, ra + U(2) * s, ra + U(3) * s, ra + U(4) * s
+        rf, rg, rh = ra + U(5) * s, ra + U(6) * s, ra + U(7) * s
+        for t in range(n):
+            low = a * keys[ra + t] + b * keys[rb + t] + c * keys[rc + t] + d * keys[rd + t]
+            high = e * keys[re + t] + f * keys[rf + t] + g * keys[rg + t] + h * keys[rh + t]
+            out[o + t] += low + high
 
 
 @njit_relaxed
-def _softmax(row: np.ndarray) -> None:
-    top = np.float32(-np.inf)
-    for t in range(row.size):
-        top = max(top, row[t])
-    total = np.float32(0.0)
-    for t in range(row.size):
-        row[t] = exp32(row[t] - top)
-    for t in range(row.size):
-        total += row[t]
-    inverse = np.float32(1.0) / total
-    for t in range(row.size):
-        row[t] *= inverse
+def _softmax(scores: np.ndarray, first: int, end: int) -> None:
+    start, stop = U(first), U(end)
+    top = _LOWEST
+    for t in range(start, stop):
+        top = max(top, scores[t])
+    for t in range(start, stop):
+        scores[t] = exp32(scores[t] - top)
+    total = _ZERO
+    for t in range(start, stop):
+        total += scores[t]
+    inverse = _ONE / total
+    for t in range(start, stop):
+        scores[t] *= inverse
 
 
 @njit_relaxed
-def _add_weighted(weights: np.ndarray, values: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-    """out += sum of weights[t] * values[t] over start..stop; eight positions a pass."""
-    whole = stop - (stop - start) % 8
-    for t in range(start, whole, 8):
-        a, b, c, d = weights[t], weights[t + 1], weights[t + 2], weights[t + 3]
-        e, f, g, h = weights[t + 4], weights[t + 5], weights[t + 6], weights[t + 7]
-        va, vb, vc, vd = values[t], values[t + 1], values[t + 2], values[t + 3]
-        ve, vf, vg, vh = values[t + 4], values[t + 5], values[t + 6], values[t + 7]
-        for i in range(out.size):
-            low = a * va[i] + b * vb[i] + c * vc[i] + d * vd[i]
-            out[i] += low + (e * ve[i] + f * vf[i] + g * vg[i] + h * vh[i])
-    for t in range(whole, stop):
-        weight, value = weights[t], values[t]
-        for i in range(out.size):
-            out[i] += weight * value[i]
+def _add_weighted(
+    weights: np.ndarray,
+    first: int,
+    end: int,
+    values: np.ndarray,
+    value_at: int,
+    dim: int,
+    out: np.ndarray,
+    out_at: int,
+) -> None:
+    """out[out_at + i] += sum of weights[t] * values[value_at + (t - first) * dim + i]; eight t a pass."""
+    n, o, s = U(dim), U(out_at), U(dim)
+    whole = end - (end - first) % 8
+    for t in range(U(first), U(whole), U(8)):
+        a, b, c, d = weights[t], weights[t + U(1)], weights[t + U(2)], weights[t + U(3)]
+        e, f, g, h = weights[t + U(4)], weights[t + U(5)], weights[t + U(6)], weights[t + U(7)]
+        ra = U(value_at) + (t - U(first)) * s
+        rb, rc, rd, re = ra + s, ra + U(2) * s, ra + U(3) * s, ra + U(4) * s
+        rf, rg, rh = ra + U(5) * s, ra + U(6) * s, ra + U(7) * s
+        for i in range(n):
+            low = a * values[ra + i] + b * values[rb + i] + c * values[rc + i] + d * values[rd + i]
+            high = e * values[re + i] + f * values[rf + i] + g * values[rg + i] + h * values[rh + i]
+            out[o + i] += low + high
+    for t in range(U(whole), U(end)):
+        weight, ra = weights[t], U(value_at) + (t - U(first)) * s
+        for i in range(n):
+            out[o + i] += weight * values[ra + i]

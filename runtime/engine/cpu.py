@@ -11,6 +11,7 @@ import torch
 from runtime.engine.cpu_linear import CpuLinear, ProductLayer
 from runtime.engine.cpu_step import CpuStep
 from runtime.engine.slider import MeasuredSlowdown, TunedPath
+from runtime.engine.step_timer import StepTimer
 from runtime.generation.engine import SliderReading
 from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
 from runtime.layers.int8 import Int8
@@ -47,7 +48,7 @@ class CpuEngine:
         self._lossless: Bank | None = None
         self._wanted: tuple[float, bool] | None = None
         self._target, self._is_lossless, self._k_chunk = 0.0, False, KChunk()
-        self._measured, self._steps, self._fresh = MeasuredSlowdown(), 0, False
+        self._measured, self._steps = MeasuredSlowdown(), 0
 
     def add_lossless(self, layers: list[dict[LinearKind, Int8]]) -> None:
         """Make the INT8 layers available as the slider's last stop."""
@@ -78,13 +79,23 @@ class CpuEngine:
         """Append one token; logits after it, float32 [vocab]. A slider change takes effect here."""
         self._take_wanted()
         timed = self._steps % TIMED_EVERY == 0
-        self._step.timed, self._step.correction_s = timed, 0.0
+        self._steps += 1
+        return self._timed_step(token) if timed else self._step.decode(token)
+
+    @torch.inference_mode()
+    def time_step(self, token: int) -> StepTimer:
+        """One step at the present table with every product and correction timed."""
+        timer = self._step.timer = StepTimer()
+        self._step.decode(token)
+        self._step.timer = None
+        return timer
+
+    def _timed_step(self, token: int) -> torch.Tensor:
+        timer = self._step.timer = StepTimer()
         started = time.perf_counter()
         logits = self._step.decode(token)
-        # The first step after a change runs on cold residual rows and would count against the new table.
-        if timed and not self._fresh:
-            self._measured.add(time.perf_counter() - started, self._step.correction_s)
-        self._steps, self._fresh = self._steps + 1, False
+        self._measured.add(time.perf_counter() - started, sum(timer.correction_s.values()))
+        self._step.timer = None
         return logits
 
     def set_slowdown(self, pct: float, lossless: bool) -> None:
@@ -111,7 +122,6 @@ class CpuEngine:
                 if correction is not None:
                     correction.set_k_chunk(getattr(table, kind))
         self._measured.reset()
-        self._fresh = True
 
     def bound_linears(self) -> list[dict[LinearKind, CpuLinear]]:
         """The low-bit linears as the decode step runs them, block by block."""

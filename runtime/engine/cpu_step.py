@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ import torch
 
 from kernels import cpu
 from runtime.engine.cpu_linear import CpuLinear, LinearInput, ProductLayer
+from runtime.engine.step_timer import StepTimer
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.layers.correction import NOTHING
 from runtime.layers.int8 import Int8
@@ -42,7 +42,7 @@ class _StepBlock:
 class CpuStep:
     """Runs single tokens over a decoder's blocks and a KV cache; buffers are allocated once.
 
-    `correction_s` accumulates the seconds spent on corrections since it was last set to zero, if `timed`.
+    While `timer` is set, it collects what products and corrections take.
     """
 
     def __init__(self, decoder: Decoder, embedding: Int8, head: Int8, cache: KVCache) -> None:
@@ -53,12 +53,12 @@ class CpuStep:
         self._eps = np.float32(spec.norm_eps)
         self._h = np.zeros(spec.hidden, np.float32)
         self._scratch = np.empty(max(linear_shape(spec, kind)[0] for kind in LINEAR_KINDS), np.float32)
-        self._scores = np.empty((spec.n_heads // spec.n_kv_heads, cache.context), np.float32)
+        self._scores = np.empty(cache.context, np.float32)
         self._norm = decoder.norm.numpy()
         self._gelu = spec.activation == "gelu_tanh"
         self._keys, self._values = cache.keys.numpy(), cache.values.numpy()
         self._blocks = [self._bind(decoder, i, block) for i, block in enumerate(decoder.blocks)]
-        self.timed, self.correction_s = False, 0.0
+        self.timer: StepTimer | None = None
 
     def bind_linears(
         self, index: int, layers: Mapping[LinearKind, ProductLayer]
@@ -128,14 +128,10 @@ class CpuStep:
             source = self._inputs[kind]
             cpu.start_linear(self._h, norm, self._eps, source.x, source.bits)
         linear = block.linears[kind]
-        lost = self._timed_correction(linear) if self.timed else linear.correct()
-        return linear.product(), lost, linear.bias
-
-    def _timed_correction(self, linear: CpuLinear) -> np.ndarray:
-        started = time.perf_counter()
+        if self.timer is not None:
+            return *self.timer.run(kind, linear), linear.bias
         lost = linear.correct()
-        self.correction_s += time.perf_counter() - started
-        return lost
+        return linear.product(), lost, linear.bias
 
     def _finish(self, parts: tuple[np.ndarray, np.ndarray, np.ndarray], post: np.ndarray) -> None:
         cpu.finish_block(self._h, *parts, post, self._eps, self._scratch)

@@ -89,7 +89,7 @@ def test_attention_over_a_cache(window):
     cpu.attend(
         bits(y), NONE, bias.numpy(), q_norm.numpy(), k_norm.numpy(), np.float32(1e-6),
         angle.cos().numpy(), angle.sin().numpy(), k_cache, v_cache, position, first, np.float32(0.3),
-        np.empty(len(y), np.float32), np.empty((3, context), np.float32), x, x16,
+        np.empty(len(y), np.float32), np.empty(context, np.float32), x, x16,
     )  # fmt: skip
     q, k, v = (y.bfloat16().float() + bias).view(-1, dim).split([heads, kv_heads, kv_heads])
     q, k = F.rms_norm(q, (dim,), q_norm, 1e-6), F.rms_norm(k, (dim,), k_norm, 1e-6)

@@ -1,0 +1,62 @@
+"""What each kind of linear costs inside a real decode step, for the tuner.
+
+Measured in whole steps, not in loops over one kind: there the weights would stay in the cache and every
+product would look cheaper than it is.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+from runtime.engine.load import load_engine
+from runtime.layers.base import LinearKind
+from runtime.progress import JobContext
+from runtime.protocol.commands import Load
+from runtime.protocol.events import KChunk
+
+PROMPT = tuple(range(1, 33))
+STEPS = 24
+WARM_STEPS = 4
+CONTEXT = 512
+LIMIT = 1024
+
+
+class StepMeasurer:
+    """Medians over whole decode steps; every k_chunk is measured once, for all kinds together."""
+
+    def __init__(self, model: str, base: str, ctx: JobContext) -> None:
+        loaded = load_engine(Load(model, base, CONTEXT), ctx)  # type: ignore[arg-type]
+        self._engine, self._ctx = loaded.engine, ctx
+        self.blocks = len(self._engine.bound_linears())
+        self._costs: dict[int, tuple[dict[LinearKind, float], dict[LinearKind, float]]] = {}
+
+    def base_us(self, kind: LinearKind) -> float:
+        """Microseconds of one base product of this kind."""
+        return self._cost(0)[0][kind]
+
+    def corrected_us(self, kind: LinearKind, k_chunk: int) -> float:
+        """Microseconds of a product with k_chunk channels per 1024 corrected."""
+        return self.base_us(kind) + (self._cost(k_chunk)[1][kind] if k_chunk else 0.0)
+
+    def limit(self, kind: LinearKind) -> int:
+        """Largest k_chunk: every channel."""
+        return LIMIT
+
+    def _cost(self, k_chunk: int) -> tuple[dict[LinearKind, float], dict[LinearKind, float]]:
+        if k_chunk not in self._costs:
+            self._costs[k_chunk] = self._measure(k_chunk)
+        return self._costs[k_chunk]
+
+    def _measure(self, k_chunk: int) -> tuple[dict[LinearKind, float], dict[LinearKind, float]]:
+        """(product, correction) microseconds per linear."""
+        engine = self._engine
+        engine.truncate(0)
+        engine.prefill(PROMPT, self._ctx.check)
+        engine.set_k_chunk(KChunk(k_chunk, k_chunk, k_chunk, k_chunk))
+        timers = [engine.time_step(PROMPT[i % len(PROMPT)]) for i in range(WARM_STEPS + STEPS)][WARM_STEPS:]
+        self._ctx.check()
+        scale = 1e6 / self.blocks
+        return (
+            {kind: scale * median(t.product_s[kind] for t in timers) for kind in timers[0].product_s},
+            {kind: scale * median(t.correction_s[kind] for t in timers) for kind in timers[0].correction_s},
+        )

@@ -1,0 +1,64 @@
+"""What fits in host memory: refuse with numbers before anything is loaded, and choose the context."""
+
+from __future__ import annotations
+
+import psutil
+
+from runtime.errors import DecdecError
+from runtime.layers.base import LINEAR_KINDS
+from runtime.model.spec import ModelSpec
+from runtime.model.weights import linear_shape
+from runtime.store import in_words
+
+# What torch, the compiled kernels and one dequantised panel take beside the model.
+OVERHEAD_BYTES = 256 << 20
+KV_SHARE = 0.25
+SMALLEST_CONTEXT = 512
+
+
+def linear_weights(spec: ModelSpec) -> int:
+    """Weights in all decoder linears."""
+    return len(spec.layers) * sum(a * b for a, b in (linear_shape(spec, kind) for kind in LINEAR_KINDS))
+
+
+def table_weights(spec: ModelSpec) -> int:
+    """Weights in embedding and head, a tied table counted once."""
+    return spec.vocab_size * spec.hidden * (1 if spec.tied else 2)
+
+
+def needed_bytes(spec: ModelSpec, low_bit: bool, lossless: bool) -> int:
+    """Bytes of the loaded model: tables and INT8 layers one byte a weight, base 5/8, residual one."""
+    per_weight = (1.7 if low_bit else 0.0) + (1.0 if lossless else 0.0)
+    return int(table_weights(spec) + per_weight * linear_weights(spec)) + OVERHEAD_BYTES
+
+
+def require_memory(spec: ModelSpec, low_bit: bool) -> bool:
+    """Raise DecdecError when the model cannot fit; tells whether the lossless layers fit beside it."""
+    free = psutil.virtual_memory().available
+    needed = needed_bytes(spec, low_bit, not low_bit)
+    if needed > free:
+        raise DecdecError(
+            "The model does not fit in memory",
+            f"it needs {in_words(needed)} and {in_words(free)} are free",
+            "close other programs or choose a smaller model",
+        )
+    return not low_bit or needed_bytes(spec, True, True) < free * (1 - KV_SHARE)
+
+
+def choose_context(spec: ModelSpec, asked: int | None) -> int:
+    """Context length: what was asked for, else what the model allows within a quarter of the free memory.
+
+    Raises DecdecError when more is asked for than the model or the memory allows.
+    """
+    per_token = 2 * len(spec.layers) * spec.kv_size * 4
+    room = int(psutil.virtual_memory().available * KV_SHARE) // per_token
+    limit = min(spec.context, max(room, SMALLEST_CONTEXT))
+    if asked is None:
+        return limit
+    if not 1 < asked <= limit:
+        raise DecdecError(
+            f"A context of {asked} tokens is not possible",
+            f"the model allows {spec.context}, the free memory {max(room, SMALLEST_CONTEXT)}",
+            f"ask for at most {limit}",
+        )
+    return asked

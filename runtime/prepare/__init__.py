@@ -1,0 +1,1 @@
+"""From a source to a whole model in the store."""

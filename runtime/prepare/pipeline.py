@@ -1,0 +1,97 @@
+"""Everything a chat needs, from any source, in one resumable pass over the source's own weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from runtime import sources, store
+from runtime.checkpoint import open_checkpoint
+from runtime.errors import DecdecError
+from runtime.int8x import Int8xWriter, fingerprint
+from runtime.model.spec import ModelSpec
+from runtime.prepare.calibrate import calibrate
+from runtime.prepare.encode import Encoder
+from runtime.prepare.sizes import staging_bytes
+from runtime.progress import JobContext
+from runtime.protocol.commands import Prepare
+from runtime.store import ModelRecord, atomic
+
+
+def prepare_job(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
+    """The worker's entry: `args` are the fields of a Prepare command; result as in `models --json`."""
+    return summary(prepare(msgspec.convert(args, Prepare, strict=False), ctx))
+
+
+def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
+    """Fetch, encode, quantise and calibrate a model unless a whole one is there; continues what was begun.
+
+    Raises DecdecError, or Interrupted with everything finished so far kept.
+    """
+    ready = existing(command)
+    if ready is not None:
+        return ready
+    source = sources.resolve(command.model)
+    name = command.name or source.name
+    path = source.fetch(ctx)
+    identity = {"source": source.record, "scale": command.scale, "fingerprint": fingerprint(path)}
+    with store.building(name, identity, ctx) as staging:
+        _check_room(path, staging, command)
+        bits_per_weight = _fill(path, staging, command, ctx)
+        record = {
+            **source.record,
+            "bits_per_weight": bits_per_weight,
+            "scale": command.scale,
+            "bases": [f"rtn{bits}" for bits in command.bits],
+            "source_path": str(path),
+        }
+        return store.publish(name, staging, record, ctx)
+
+
+def existing(command: Prepare) -> ModelRecord | None:
+    """The whole local model that satisfies the command, found without any network."""
+    for record in store.models():
+        wanted = {f"rtn{bits}" for bits in command.bits}
+        if record.name == _store_name(command) and wanted <= set(record.record.get("bases", [])):
+            return record if record.record.get("scale") == command.scale else None
+    return None
+
+
+def summary(record: ModelRecord) -> dict[str, Any]:
+    """A model as `models --json` shows it."""
+    return {
+        "name": record.name,
+        "state": record.state,
+        "bytes": record.bytes,
+        "source": record.source,
+        "bits_per_weight": record.bits_per_weight,
+    }
+
+
+def _store_name(command: Prepare) -> str:
+    if command.name:
+        return command.name
+    try:
+        return sources.resolve(command.model).name
+    except DecdecError:
+        return command.model
+
+
+def _check_room(path: Path, staging: Path, command: Prepare) -> None:
+    checkpoint = open_checkpoint(path)
+    store.require_space(staging, staging_bytes(checkpoint, ModelSpec.from_config(checkpoint.config), command))
+
+
+def _fill(path: Path, staging: Path, command: Prepare, ctx: JobContext) -> float:
+    """Make every file of the model in `staging`; gives the bits per weight of the INT8-X form."""
+    checkpoint = open_checkpoint(path)
+    checkpoint.write_tokenizer(staging)
+    writer = Int8xWriter(staging, command.scale, source=fingerprint(path))
+    encoder = Encoder(checkpoint, writer, staging, command.bits)
+    encoder.run(ctx)
+    quantization = writer.finish()
+    atomic.write_json(staging / "config.json", {**checkpoint.config, "quantization_config": quantization})
+    calibrate(staging, ctx)
+    return encoder.bits_per_weight(staging)

@@ -59,11 +59,12 @@ class Decoder:
         cache = cache or KVCache(self.spec, len(tokens))
         h = self.embed(tokens) * self.spec.embedding_scale
         for index, block in enumerate(self.blocks):
-            h = self._block(h, index, block, cache)
+            h = self.run_block(h, index, block, cache)
         cache.advance(len(tokens))
         return rms_norm(h, self.norm, self.spec.norm_eps)
 
-    def _block(self, h: torch.Tensor, index: int, block: Block, cache: KVCache) -> torch.Tensor:
+    def run_block(self, h: torch.Tensor, index: int, block: Block, cache: KVCache) -> torch.Tensor:
+        """States [T, hidden] behind one block; `index` is its place in the cache, which is not advanced."""
         norms, eps = block.norms, self.spec.norm_eps
         attended = self._attention(rms_norm(h, norms.attention, eps), index, block, cache)
         h = h + _post(block.apply("o", attended), norms.post_attention, eps)

@@ -39,15 +39,15 @@ class ContextWindow:
         prompt = self._builder.build([*head, *turns[dropped:]])
         answer = min(max_tokens or ANSWER_TOKENS, ANSWER_TOKENS, self._limit // FREED_SHARE)
         if len(prompt.ids) + answer > self._limit:
-            prompt, dropped = self._shorten(head, turns, dropped, prompt)
+            wanted = self._limit - answer - self._limit // FREED_SHARE
+            prompt, dropped = self._shorten(head, turns, dropped, prompt, wanted)
         self._gone = tuple(turns[:dropped])
         return Fitted(prompt, dropped)
 
     def _shorten(
-        self, head: list[Message], turns: list[Message], dropped: int, prompt: Prompt
+        self, head: list[Message], turns: list[Message], dropped: int, prompt: Prompt, wanted: int
     ) -> tuple[Prompt, int]:
-        """Begin at a later question: until a share of the context is free, or only the last one is left."""
-        wanted = self._limit - self._limit // FREED_SHARE
+        """Begin at a later question, until `wanted` tokens are enough or only the last question is left."""
         for start in _questions(turns, dropped):
             prompt, dropped = self._builder.build([*head, *turns[start:]]), start
             if len(prompt.ids) <= wanted:

@@ -91,8 +91,9 @@ def candidates(scores: torch.Tensor, s: SamplingSettings) -> tuple[torch.Tensor 
         return None, probabilities
     ids, probabilities = _top_k(scores, s.top_k) if s.top_k else _head(scores, s.top_p)
     # Sorted, so what both filters keep is a beginning; the likeliest token always stays.
-    mass_before = probabilities.cumsum(-1) - probabilities
-    kept = (mass_before < s.top_p) & (probabilities >= s.min_p * probabilities[0])
+    kept = probabilities >= s.min_p * probabilities[0]
+    if s.top_p < 1.0:
+        kept &= probabilities.cumsum(-1) - probabilities < s.top_p
     count = max(1, int(kept.sum()))
     return ids[:count], probabilities[:count]
 

@@ -1,0 +1,1 @@
+"""Quality of quantised weights against the source's own, in figures."""

@@ -47,7 +47,7 @@ class Setup:
 
     def __init__(self, step: Step = Step.HARDWARE, model: str = "") -> None:
         self.step, self.model = step, model
-        self.hardware: dict[str, Any] = {}
+        self.hardware: dict[str, Any] | None = None
         self.progress = JobProgress()
         self.running = ""
         self.stopping = False
@@ -65,7 +65,7 @@ class Setup:
 
     def _command(self) -> Command | None:
         match self.step:
-            case Step.HARDWARE if not self.hardware:
+            case Step.HARDWARE if self.hardware is None:
                 return Job("doctor")
             case Step.PREPARE:
                 return Prepare(self.model)
@@ -114,7 +114,7 @@ class Setup:
             case Step.HARDWARE:
                 self.hardware = event.result
             case Step.PREPARE:
-                self.model = event.result.get("model", self.model)
+                self.model = event.result.get("name", self.model)
                 self.step = Step.TUNE
             case Step.TUNE:
                 self.tuned, self.step = True, Step.FINISHED

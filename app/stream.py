@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from dataclasses import dataclass
 
 from markdown_it import MarkdownIt
@@ -12,6 +14,7 @@ MAX_INTERVAL_S = 1.0
 DRAWING_SHARE = 0.25
 
 # Only where blocks end matters here, so inline parsing is left out. Tables as in Rich's Markdown.
+_LINE_END = re.compile("\r\n|\n|\r")
 _blocks = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
 
 
@@ -60,7 +63,9 @@ def _last_block_start(text: str) -> int:
     starts = [token.map[0] for token in _blocks.parse(text) if token.level == 0 and token.map]
     if not starts or not starts[-1]:
         return 0
-    return sum(len(line) for line in text.splitlines(keepends=True)[: starts[-1]])
+    # The parser's lines end at these only; str.splitlines knows more.
+    ends = itertools.islice(_LINE_END.finditer(text), starts[-1] - 1, None)
+    return next(ends).end()
 
 
 @dataclass(slots=True)

@@ -85,4 +85,4 @@ class Answer:
                 self._ends_line = event.text.endswith("\n")
             case Done(job="prepare"):
                 # The preparation knows the name under which it published the model.
-                self.target = Target(event.result.get("model", self.target.name), self.target.source, True)
+                self.target = Target(event.result.get("name", self.target.name), self.target.source, True)

@@ -68,9 +68,10 @@ def ppl(
     """Perplexity of MODEL on a text file, and what correction gives back."""
     from app.models import target
 
+    wanted = target(model)
     result = work.job(
         "eval_ppl",
-        model=target(model).name,
+        model=wanted.name if wanted.prepared else wanted.source,
         text=str(text.resolve()),
         base=base,
         bits=float(bits),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -56,11 +57,17 @@ def _prepared(model: str | None) -> str:
     return store.find(model or catalogue.default().name).name
 
 
-def _print(result: dict[str, object], as_json: bool) -> None:
+def _print(result: dict[str, Any], as_json: bool) -> None:
+    """JSON, or facts first and then one table for every list and group."""
     if as_json:
         work.print_json(result)
         return
-    tensors = result.get("tensors")
-    work.print_facts({key: value for key, value in result.items() if not isinstance(value, list)})
-    if isinstance(tensors, list):
-        work.print_table(tensors)
+    groups = {key: value for key, value in result.items() if isinstance(value, dict | list)}
+    work.print_facts({key: value for key, value in result.items() if key not in groups})
+    for key, value in groups.items():
+        rows = [value] if isinstance(value, dict) else value
+        if rows and all(isinstance(row, dict) for row in rows):
+            click.echo(f"\n{key.replace('_', ' ')}")
+            work.print_table(rows)
+        else:
+            work.print_facts({key: value})

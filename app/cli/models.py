@@ -31,7 +31,7 @@ def _prepare(source: str, name: str | None = None) -> None:
     from runtime.protocol.commands import Prepare
 
     result = work.run(Prepare(source, name))
-    click.echo(f"{result.get('model', name or source)} is ready.")
+    click.echo(f"{result.get('name', name or source)} is ready.")
 
 
 @click.command()

@@ -43,7 +43,7 @@ class WizardScreen(EngineScreen):
         Binding("enter", "forward", "Continue"),
         Binding("escape", "leave", "Leave this step", priority=True),
     ]
-    AUTO_FOCUS = None
+    AUTO_FOCUS = ""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class WizardScreen(EngineScreen):
         self.query_one("#step-text", Static).update(text)
         self.query_one("#step-problem", Static).update(self._problem())
         self.query_one(JobView).show(self.setup.progress)
-        if self.setup.hardware:
+        if self.setup.hardware is not None:
             self.query_one(HardwareCard).show(self.setup.hardware)
         self.refresh_bindings()
 

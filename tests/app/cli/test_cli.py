@@ -1,0 +1,233 @@
+"""The command line from outside: what is on stdout, what on stderr, and the exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.app.conftest import MODEL, add_model
+
+ROOT = __file__.rsplit("/tests/", 1)[0]
+ANSWER = "The capital of France is **Paris**."
+
+
+def start(*arguments, **options):
+    command = [sys.executable, "-m", "app.cli.main", *arguments]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, cwd=ROOT, **{**pipes, **options})
+
+
+def cli(*arguments, stdin=""):
+    process = start(*arguments)
+    out, err = process.communicate(stdin, timeout=30)
+    assert "Traceback" not in err
+    assert "\x1b" not in out + err
+    return process.returncode, out, err
+
+
+def test_help_is_instant_and_loads_no_engine():
+    code = (
+        "import sys, runpy; sys.argv = ['x', '--help']\n"
+        "try: runpy.run_module('app.cli.main', run_name='__main__')\n"
+        "except SystemExit as e: assert e.code == 0\n"
+        "heavy = {'torch', 'transformers', 'numpy', 'textual', 'runtime.client', 'huggingface_hub', 'rich'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    best = float("inf")
+    for _ in range(3):
+        started = time.monotonic()
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+        best = min(best, time.monotonic() - started)
+        assert done.returncode == 0, done.stderr
+    assert "eval" in done.stdout
+    assert best < 0.3
+
+
+def test_a_piped_question_is_answered_with_all_defaults(worker):
+    worker("--untuned", replies=[ANSWER])
+    code, out, err = cli(stdin="What is the capital of France?\n")
+    assert (code, out) == (0, ANSWER + "\n")
+    steps = [line.split(":")[0] for line in err.splitlines()]
+    assert list(dict.fromkeys(s for s in steps if s in ("Download", "Encode INT8-X", "Tune", "Load"))) == [
+        "Download", "Encode INT8-X", "Load", "Tune",
+    ]  # fmt: skip
+    assert "92.9 MB of 92.9 MB (100 %)" in err
+
+
+def test_a_prepared_and_tuned_model_answers_at_once(worker, model):
+    worker(replies=[ANSWER])
+    code, out, err = cli(stdin="q")
+    assert (code, out) == (0, ANSWER + "\n")
+    assert "Download" not in err
+    assert "Tune" not in err
+
+
+def test_run_json_is_one_document_with_the_promised_keys(worker, model):
+    worker(replies=["Hi there."])
+    code, out, _ = cli("run", "--json", "--max-tokens", "1", "--seed", "3", "--slowdown", "5", "hello")
+    result = json.loads(out)
+    assert code == 0
+    assert list(result) == [
+        "text", "model", "device", "finish_reason", "prompt_tokens", "completion_tokens", "prefill_s",
+        "decode_tokens_per_s", "slowdown_target_pct", "slowdown_measured_pct", "k_chunk",
+    ]  # fmt: skip
+    assert (result["text"], result["finish_reason"]) == ("Hi t", "length")
+    assert result["slowdown_target_pct"] == 5.0
+    assert list(result["k_chunk"]) == ["qkv", "o", "gate_up", "down"]
+
+
+def test_prompt_and_stdin_are_joined(worker, model):
+    worker()
+    _, out, _ = cli("run", "--json", "summarise", stdin="a long text " * 50)
+    assert json.loads(out)["prompt_tokens"] > 100
+
+
+def test_run_prepares_a_model_that_is_not_there(worker):
+    worker(replies=["Hi."])
+    code, out, err = cli("run", "-m", "smollm2-360m-instruct", "hello")
+    assert (code, out) == (0, "Hi.\n")
+    assert "SmolLM2-360M-Instruct is not here yet" in err
+
+
+def test_control_characters_of_a_model_do_not_reach_the_terminal(worker, model):
+    worker(replies=["a\x1b[31mb"])
+    _, out, _ = cli("run", "hello")
+    assert out == "a␛[31mb\n"
+
+
+def test_a_slowdown_tunes_first_where_it_must(worker, model):
+    worker("--untuned")
+    code, _, err = cli("run", "--slowdown", "5", "hello")
+    assert code == 0
+    assert "is not tuned on this device yet" in err
+
+
+def test_models_and_rm(model):
+    add_model("other")
+    code, out, _ = cli("models", "--json")
+    listed = json.loads(out)
+    assert code == 0
+    assert listed["default"] == MODEL
+    assert [m["name"] for m in listed["models"]] == ["other", MODEL]
+    assert set(listed["models"][0]) == {"name", "state", "bytes", "source", "bits_per_weight"}
+    code, out, _ = cli("rm", "other")
+    assert code == 0
+    assert "free again" in out
+    assert [m["name"] for m in json.loads(cli("models", "--json")[1])["models"]] == [MODEL]
+
+
+def test_tune_json(worker, model):
+    code, out, _ = cli("tune", "--json")
+    assert code == 0
+    assert {"model", "device", "base_us", "n_tb", "path", "detents"} <= set(json.loads(out))
+
+
+def test_jobs_get_their_arguments(worker, model, tmp_path):
+    rows = [{"base": "rtn", "bits": 3, "k_chunk": 8, "select": "bucket", "ppl": 72.7}]
+    worker(
+        jobs={
+            "eval_ppl": {"model": MODEL, "text": "t", "tokens": 9, "rows": rows},
+            "int8x_verify": {"lossless": True, "tensors": 210, "mismatches": 0},
+            "int8x_inspect": {"bits_per_weight": 6.4},
+            "int8x_encode": {"quant_method": "int8x"},
+            "doctor": {"devices": [{"name": "cpu", "usable": True}]},
+        }
+    )
+    text = tmp_path / "t.txt"
+    text.write_text("words")
+    code, out, _ = cli("eval", "ppl", "--text", str(text), "--bits", "3", "--k-chunk", "0,8", "--json")
+    assert code == 0
+    assert json.loads(out)["rows"] == rows
+    assert "72.7" in cli("eval", "ppl", "--text", str(text))[1]
+    code, out, _ = cli("int8x", "verify", "--json")
+    assert (code, json.loads(out)["lossless"]) == (0, True)
+    assert "6.4" in cli("int8x", "inspect")[1]
+    assert cli("int8x", "encode", MODEL, str(tmp_path / "dst"))[0] == 0
+    assert "✓ cpu" in cli("doctor")[1]
+
+
+def test_a_mismatch_is_a_failure(worker, model):
+    worker(jobs={"int8x_verify": {"lossless": False, "mismatches": 3}})
+    assert cli("int8x", "verify")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["run", "-m", "smollm2-135m-instrct", "x"], 1, f"{MODEL}"),
+        (["rm", "nothing-like-it"], 1, "nothing-like-it"),
+        (["int8x", "verify"], 1, "There is no local model"),
+        (["run"], 2, "nothing to answer"),
+        (["run", "--slowdown", "21", "x"], 2, "slowdown"),
+        (["eval", "ppl", "--text", "/nonexistent"], 2, "/nonexistent"),
+        (["eval", "ppl", "--text", __file__, "--k-chunk", "1,x"], 2, "0,8,32"),
+        (["import", "/nonexistent"], 2, "/nonexistent"),
+        (["no-such-command"], 2, "no-such-command"),
+    ],
+)
+def test_bad_input_is_a_sentence(worker, arguments, code, words):
+    returned, out, err = cli(*arguments)
+    assert (returned, out) == (code, "")
+    assert words in err
+
+
+def test_failures_of_the_engine_are_sentences(worker, model):
+    worker("--fail", "generate")
+    code, _, err = cli("run", "hi")
+    assert code == 1
+    assert err.splitlines()[-1] == "It failed: the script says so. Change the script."
+    worker("--crash", "generate")
+    code, _, err = cli("run", "hi")
+    assert code == 1
+    assert err.splitlines()[-1].startswith("The engine's process ended")
+
+
+def test_the_unexpected_is_a_sentence_and_a_log(home, monkeypatch, capsys):
+    from app.cli.guard import guarded
+
+    def broken():
+        raise RuntimeError("two\nlines")
+
+    assert guarded(broken) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "two lines" in err
+    assert "RuntimeError" in (home / "logs" / "decdec-chat.log").read_text()
+
+
+def test_ctrl_c_during_an_answer_keeps_the_text_and_exits_130(worker, model):
+    worker(rate=50)
+    process = start("run", "!long", stdin=subprocess.DEVNULL)
+    assert process.stdout.read(20).startswith("word0")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert out.endswith("\n")
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_during_preparation(worker):
+    worker(step_s=5, ticks=50)
+    process = start("pull", MODEL, stdin=subprocess.DEVNULL)
+    process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "continues where it stopped" in err.splitlines()[-1]
+
+
+def test_a_reader_that_leaves_is_no_error_message(worker, model):
+    worker(rate=200)
+    read, write = os.pipe()
+    process = start("run", "!long", stdin=subprocess.DEVNULL, stdout=write)
+    os.close(write)
+    os.read(read, 5)
+    os.close(read)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "Broken" not in err
+    assert "Traceback" not in err

@@ -1,0 +1,25 @@
+"""Any report becomes rows."""
+
+from app.hardware import Row, rows
+
+
+def test_rows_of_every_shape():
+    report = {
+        "devices": [
+            {"name": "cpu", "usable": True, "memory_bytes": 8_000_000_000, "note": "the only one"},
+            {"name": "cuda", "usable": False, "why": "no\nNVIDIA\x1b driver"},
+        ],
+        "versions": {"torch": "2.13", "triton": None},
+        "paths": {"home": "/h"},
+        "disk_free_bytes": 5_000_000_000,
+        "gpu": "",
+        "notes": ["plain"],
+    }
+    assert rows(report) == [
+        Row("cpu", "memory 8.00 GB, the only one", True),
+        Row("cuda", "no NVIDIA␛ driver", False),
+        Row("versions", "torch 2.13"),
+        Row("paths", "home /h"),
+        Row("disk free", "5.00 GB"),
+        Row("notes", "plain"),
+    ]

@@ -1,0 +1,154 @@
+"""The chat's state machine, without screen and engine."""
+
+import pytest
+
+from app.conversation import TurnState
+from app.session import ChatSession, Phase
+from runtime.errors import DecdecError
+from runtime.protocol.commands import Message, SetSlowdown, Stop
+from runtime.protocol.events import Done, Failed, KChunk, Loaded, SlowdownPoint, Stats, Token
+
+LOADED = Loaded("m", "rtn4", "cpu", 2048, 1, (SlowdownPoint(0, KChunk(1)),))
+STATS = Stats(70.0, 0.1, 5, 3, 10, 15, 2048, 0, 1.0, KChunk(1), 99)
+
+
+@pytest.fixture
+def session():
+    s = ChatSession("Be brief.")
+    s.load("m")
+    s.push(LOADED)
+    return s
+
+
+def answered(session, question, answer, reason="stop"):
+    command = session.ask(question)
+    session.push(Token(answer, 1))
+    session.push(Done("generate", {"text": answer, "finish_reason": reason}))
+    return command
+
+
+def test_a_question_carries_system_prompt_and_history(session):
+    first = answered(session, "one?", "One.")
+    assert first.messages == (Message("system", "Be brief."), Message("user", "one?"))
+    second = session.ask("two?")
+    assert second.messages == (
+        Message("system", "Be brief."),
+        Message("user", "one?"),
+        Message("assistant", "One."),
+        Message("user", "two?"),
+    )
+
+
+def test_a_blank_system_prompt_is_not_sent():
+    s = ChatSession("  \n")
+    s.load("m")
+    s.push(LOADED)
+    assert s.ask("q").messages == (Message("user", "q"),)
+
+
+def test_tokens_grow_the_answer_and_done_settles_it(session):
+    session.ask("q")
+    session.push(Token("Hel", 1))
+    session.push(Token("lo", 2))
+    turn = session.conversation.last
+    assert (turn.answer, turn.state, session.phase) == ("Hello", TurnState.STREAMING, Phase.ANSWERING)
+    session.push(STATS)
+    session.push(Done("generate", {"text": "Hello", "finish_reason": "length", "dropped_messages": 2}))
+    assert (turn.state, turn.ending, turn.dropped_messages, turn.stats) == (
+        TurnState.DONE,
+        "length limit reached",
+        2,
+        STATS,
+    )
+    assert session.phase is Phase.READY
+
+
+def test_stop_keeps_the_partial_answer_and_sends_it_as_history(session):
+    session.ask("q")
+    session.push(Token("Half an", 1))
+    assert session.stop() == Stop()
+    assert session.stop() is None
+    with pytest.raises(DecdecError):
+        session.ask("too early")
+    session.push(Done("generate", {"text": "Half an", "finish_reason": "stopped"}))
+    assert session.conversation.last.ending == "stopped"
+    assert Message("assistant", "Half an") in session.ask("next").messages
+
+
+def test_a_question_stopped_before_any_text_is_not_asked_again(session):
+    session.ask("old")
+    session.stop()
+    session.push(Done("generate", {"text": "", "finish_reason": "stopped"}))
+    contents = [m.content for m in session.ask("new").messages]
+    assert contents == ["Be brief.", "new"]
+
+
+def test_a_question_waits_for_the_model():
+    s = ChatSession()
+    s.load("m")
+    assert s.ask("early") is None
+    assert s.busy
+    s.push(LOADED)
+    assert s.waiting().messages == (Message("user", "early"),)
+    assert s.waiting() is None
+
+
+def test_a_waiting_question_can_be_taken_back():
+    s = ChatSession()
+    s.load("m")
+    s.ask("early")
+    assert s.stop() is None
+    s.push(LOADED)
+    assert s.waiting() is None
+
+
+def test_no_model_says_what_to_do():
+    with pytest.raises(DecdecError, match="F2"):
+        ChatSession().ask("q")
+
+
+def test_a_failed_answer_leaves_the_chat_usable(session):
+    session.ask("q")
+    session.push(Token("Part", 1))
+    session.push(Failed("generate", "The answer failed", "memory ran out", "shorten the chat"))
+    assert session.conversation.last.ending == "The answer failed: memory ran out. Shorten the chat."
+    assert session.phase is Phase.READY
+    assert session.ask("again") is not None
+
+
+def test_a_crash_keeps_the_conversation_and_a_reload_goes_on(session):
+    answered(session, "one?", "One.")
+    session.ask("two?")
+    session.push(Token("Tw", 1))
+    session.push(Failed("worker", "The engine's process ended", "it was ended by SIGKILL"))
+    assert session.phase is Phase.BROKEN
+    assert not session.slider.enabled
+    with pytest.raises(DecdecError, match="F5"):
+        session.ask("no")
+    session.load("m")
+    session.push(LOADED)
+    assert [m.content for m in session.ask("three?").messages] == [
+        "Be brief.", "one?", "One.", "two?", "Tw", "three?",
+    ]  # fmt: skip
+
+
+def test_other_jobs_failing_do_not_touch_the_chat(session):
+    session.push(Failed("tune", "no", code=130))
+    assert session.phase is Phase.READY
+
+
+def test_new_chat_forgets_a_running_answer_but_not_the_system_prompt(session):
+    session.ask("q")
+    session.push(Token("old", 1))
+    assert session.new_chat() == Stop()
+    session.push(Token(" text", 2))
+    session.push(STATS)
+    session.push(Done("generate", {"text": "old text", "finish_reason": "stopped"}))
+    assert session.conversation.turns == []
+    assert session.stats is None
+    assert [m.content for m in session.ask("fresh").messages] == ["Be brief.", "fresh"]
+
+
+def test_the_slider_as_a_command(session):
+    session.slider.move_to(7.5)
+    assert session.slowdown() == SetSlowdown(7.5)

@@ -1,0 +1,125 @@
+"""Tuning profiles on disk: one JSON file per model and base, valid only on the machine it was measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import torch
+
+from runtime import locations
+from runtime.protocol.events import SlowdownPoint
+from runtime.store.atomic import write_json
+
+FORMAT = 1
+MAX_BYTES = 1 << 20
+Microseconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """What a profile depends on; a change of any of it makes the profile worthless."""
+
+    device: str
+    processor: str
+    threads: int
+    torch: str
+    numba: str
+    app: str
+
+    @classmethod
+    def here(cls) -> Machine:
+        """This process's machine."""
+        return cls(
+            device="cpu",
+            processor=processor_name(),
+            threads=torch.get_num_threads(),
+            torch=str(torch.__version__),
+            numba=_version("numba"),
+            app=_version("decdec-chat"),
+        )
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What tuning found: base time per linear kind in microseconds, and the slider's path."""
+
+    model: str
+    base: str
+    machine: Machine
+    base_us: dict[str, Microseconds]
+    path: tuple[SlowdownPoint, ...]
+    format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        starts = [point.slowdown_pct for point in self.path]
+        if not starts or starts[0] != 0 or starts != sorted(starts):
+            raise ValueError("the path must begin at 0 and ascend")
+
+
+def profile_path(model: str, base: str) -> Path:
+    """The file of a model and base."""
+    return locations.profiles() / f"{model}.{base}.json"
+
+
+def write_profile(profile: Profile) -> Path:
+    """Store a profile in place of an older one; gives the file."""
+    path = profile_path(profile.model, profile.base)
+    write_json(path, profile)
+    return path
+
+
+def read_profile(model: str, base: str) -> tuple[Profile | None, str]:
+    """The profile valid here, or None and the reason in words. A damaged file is moved aside (`.bad`)."""
+    path = profile_path(model, base)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            return None, _set_aside(path)
+        profile = msgspec.json.decode(path.read_bytes(), type=Profile)
+    except FileNotFoundError:
+        return None, f"{model} was not tuned on this machine yet"
+    except OSError as error:
+        return None, f"the tuning profile cannot be read ({error.strerror})"
+    except (msgspec.DecodeError, ValueError):
+        return None, _set_aside(path)
+    if (profile.format, profile.model, profile.base) != (FORMAT, model, base):
+        return None, _set_aside(path)
+    changed = _difference(profile.machine, Machine.here())
+    return (None, f"since the last tuning {changed}") if changed else (profile, "")
+
+
+def processor_name() -> str:
+    """The processor as the system names it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _difference(then: Machine, now: Machine) -> str:
+    for name in Machine.__struct_fields__:
+        old, new = getattr(then, name), getattr(now, name)
+        if old != new:
+            return f"{name} changed from {old} to {new}"
+    return ""
+
+
+def _set_aside(path: Path) -> str:
+    try:
+        os.replace(path, path.with_suffix(".json.bad"))
+    except OSError:
+        return "the tuning profile is damaged"
+    return f"the tuning profile was damaged and is kept as {path.name}.bad"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,190 @@
+"""The evaluation against the same sums made the long way with transformers."""
+
+import json
+import math
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from torch.nn import functional as F
+
+from kernels.dec import dequantise, dequantise_residual, exact_mask
+from runtime.errors import DecdecError, Interrupted
+from runtime.evaluate.jobs import ppl
+from runtime.evaluate.linear import int8_rounded
+from runtime.evaluate.score import Score
+from runtime.lowbit import quantise
+from runtime.progress import JobContext
+from tests.runtime.model.tiny import tiny_model
+
+CONTEXT = 24
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny_model("llama")[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, model):
+    path = tmp_path_factory.mktemp("model")
+    model.save_pretrained(path)
+    words = {f"w{i}": i for i in range(97)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.save(str(path / "tokenizer.json"))
+    (path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "w1"}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    return torch.randint(0, 97, (2, CONTEXT), generator=torch.Generator().manual_seed(4))
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory, tokens):
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text(" ".join(f"w{i}" for i in [*tokens.flatten().tolist(), 5, 6]))
+    return path
+
+
+def evaluate(folder, place, /, **args):
+    given = {"model": str(folder), "text": str(place), "context": CONTEXT} | args
+    return ppl(given, JobContext.silent())
+
+
+def logits(model, tokens, change=None):
+    """transformers' logits with every decoder linear's weight or input changed."""
+    hooks = []
+    linears = [m for n, m in model.named_modules() if isinstance(m, torch.nn.Linear) and "layers" in n]
+    if change is not None:
+        hooks = [
+            m.register_forward_hook(lambda m, args, out: change(m.weight, args[0][0])[None]) for m in linears
+        ]
+    with torch.inference_mode():
+        found = [model(row[None]).logits[0] for row in tokens]
+    for handle in hooks:
+        handle.remove()
+    return found
+
+
+def expected(model, tokens, change):
+    ours, theirs = logits(model, tokens, change), logits(model, tokens)
+    score = {"nll": 0.0, "ref": 0.0, "kl": 0.0, "top1": 0.0}
+    for a, b, row in zip(ours, theirs, tokens, strict=True):
+        score["nll"] += F.cross_entropy(a[:-1], row[1:]).item() / len(tokens)
+        score["ref"] += F.cross_entropy(b[:-1], row[1:]).item() / len(tokens)
+        kl = F.kl_div(a[:-1].log_softmax(-1), b[:-1].softmax(-1), reduction="batchmean")
+        score["kl"] += kl.item() / len(tokens)
+        score["top1"] += (a[:-1].argmax(-1) == b[:-1].argmax(-1)).float().mean().item() / len(tokens)
+    return score
+
+
+def check(row, wanted):
+    assert row["ppl"] == pytest.approx(math.exp(wanted["nll"]), rel=2e-3)
+    assert row["nll_delta"] == pytest.approx(wanted["nll"] - wanted["ref"], abs=2e-3)
+    assert row["kl"] == pytest.approx(wanted["kl"], rel=0.01, abs=1e-4)
+    assert row["top1"] == pytest.approx(wanted["top1"], abs=0.05)
+
+
+def test_reference_is_transformers(folder, text, model, tokens):
+    result = evaluate(folder, text, base="bf16")
+    assert (result["tokens"], result["text"], result["model"]) == (2 * CONTEXT, str(text), str(folder))
+    (row,) = result["rows"]
+    check(row, expected(model, tokens, None))
+    assert (row["base"], row["bits"], row["kl"], row["top1"]) == ("bf16", 16, 0, 1)
+
+
+@pytest.mark.parametrize("scale", ["row", "tensor"])
+def test_int8(folder, text, model, tokens, scale):
+    (row,) = evaluate(folder, text, base="int8", scale=scale)["rows"]
+
+    def change(weight, x):
+        step = weight.abs().amax(1, keepdim=True) / 127 if scale == "row" else weight.abs().max() / 127
+        return x @ ((weight / step).round() * step).t()
+
+    check(row, expected(model, tokens, change))
+
+
+def test_rtn_with_exact_correction(folder, text, model, tokens):
+    rows = evaluate(folder, text, base="rtn", bits=3, k_chunk=[0, 128], select="exact")["rows"]
+
+    def corrected(k):
+        def change(weight, x):
+            low = quantise(weight, 3)
+            lost = dequantise_residual(low.correction)
+            return x @ dequantise(low.base).t() + (x * exact_mask(x, k)) @ lost.t()
+
+        return change
+
+    for row, k in zip(rows, (0, 128), strict=True):
+        assert (row["k_chunk"], row["bits"], row["select"]) == (k, 3, "exact")
+        check(row, expected(model, tokens, corrected(k)))
+
+
+def test_more_channels_and_better_choice_come_nearer(folder, text):
+    kl = {}
+    for select in ("exact", "bucket", "static", "random"):
+        rows = evaluate(folder, text, bits=3, k_chunk=[0, 256, 1024], select=select)["rows"]
+        kl[select] = [row["kl"] for row in rows]
+        assert kl[select][0] == pytest.approx(kl["exact"][0])
+        assert kl[select][2] == pytest.approx(kl["exact"][2], rel=1e-3)
+    assert kl["exact"][2] < kl["exact"][1] < kl["exact"][0]
+    assert kl["exact"][1] < kl["random"][1]
+    assert kl["bucket"][1] < kl["random"][1]
+
+
+def test_windows_are_counted_and_progress_ends_at_all_tokens(folder, text):
+    events = []
+    args = {"model": str(folder), "text": str(text), "context": CONTEXT, "windows": 1, "k_chunk": [8]}
+    result = ppl(args, JobContext("eval_ppl", events.append, lambda: False))
+    assert result["tokens"] == CONTEXT
+    last = [event for event in events if event.step == "evaluate"][-1]
+    assert (last.done, last.total, last.unit) == (CONTEXT, CONTEXT, "tokens")
+    assert any(event.step == "calibrate" for event in events)
+
+
+def test_it_can_be_stopped(folder, text):
+    with pytest.raises(Interrupted):
+        ppl(
+            {"model": str(folder), "text": str(text), "context": CONTEXT},
+            JobContext("x", print, lambda: True),
+        )
+
+
+REFUSED = [
+    ({"base": "awq"}, "awq"),
+    ({"bits": 3.5}, r"3\.5"),
+    ({"base": "int8", "k_chunk": [8]}, "no residual"),
+    ({"k_chunk": [2000]}, "1024"),
+    ({"select": "best"}, "best"),
+    ({"context": 1}, "2"),
+    ({"context": 64}, "too short"),
+    ({"context": 1000}, "128"),
+    ({"model": "no-such-model-here"}, "no-such-model-here"),
+    ({"text": "/nowhere.txt"}, "nowhere"),
+]
+
+
+@pytest.mark.parametrize(("args", "named"), REFUSED)
+def test_what_cannot_be_is_refused_in_a_sentence(folder, text, args, named, monkeypatch, tmp_path):
+    monkeypatch.setenv("DECDEC_HOME", str(tmp_path))
+    with pytest.raises(DecdecError, match=named):
+        evaluate(folder, text, **args)
+
+
+def test_a_text_that_is_not_utf8_is_refused(folder, tmp_path):
+    (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DecdecError, match="UTF-8"):
+        evaluate(folder, tmp_path / "bad.txt")
+
+
+def test_int8_keeps_a_zero_row():
+    weight = torch.tensor([[0.0, 0.0], [1.27, -0.5]])
+    torch.testing.assert_close(int8_rounded(weight, "row"), weight, atol=1e-6, rtol=0)
+
+
+def test_a_hopeless_model_has_infinite_perplexity():
+    score = Score(predictions=1, nll=1000.0)
+    assert score.figures(Score(predictions=1, nll=1.0))["ppl"] == math.inf

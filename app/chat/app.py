@@ -104,6 +104,8 @@ class ChatApp(App[None]):
             self.run_worker(self.link.restart(), group="restart")
 
     def _on_engine(self, event: Event) -> None:
+        if not self.is_running:
+            return
         self.session.push(event)
         if isinstance(event, Ready) and self.session.phase is Phase.BROKEN and self.session.model:
             self._load(self.session.model)

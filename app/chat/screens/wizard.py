@@ -22,7 +22,7 @@ from runtime.protocol.events import Event
 # Title and explanation of every step.
 TEXTS = {
     Step.HARDWARE: ("This machine", "Enter goes on to the choice of a model."),
-    Step.MODEL: ("Choose a model", "Size of the download, memory at 4 bits, licence."),
+    Step.MODEL: ("Choose a model", "Memory is what the device holds at 4 bits."),
     Step.PREPARE: (
         "Fetch and prepare {model}",
         "The weights are fetched, stored losslessly as INT8-X, and quantised with a correction kept aside. "

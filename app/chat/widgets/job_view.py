@@ -29,19 +29,24 @@ class JobView(Widget):
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self._progress = JobProgress()
-        self._waiting = "Starting the engine…"
+        self._height = 0
 
     def show(self, progress: JobProgress) -> None:
         """Draw newer figures."""
-        grown = len(progress.steps) != len(self._progress.steps) or progress is not self._progress
         self._progress = progress
-        self.refresh(layout=grown)
+        height = self._lines().plain.count("\n")
+        self.refresh(layout=height != self._height)
+        self._height = height
 
     def render(self) -> Text:
+        """The lines."""
+        return self._lines()
+
+    def _lines(self) -> Text:
         """Finished steps as one line each, the running one with its bar and figures."""
         lines = [self._line(step) for step in self._progress.steps]
         if not lines:
-            lines = [Text(self._waiting, self._style("figures"))]
+            lines = [Text("Starting the engine…", self._style("figures"))]
         return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
 
     def _style(self, part: str) -> str:
@@ -51,9 +56,9 @@ class JobView(Widget):
         event = self._progress.steps[step]
         title = format.step_title(step)
         if self._progress.is_finished(step):
-            text = Text("✓ ", self._style("done")).append(f"{title:<14} ", self._style("title"))
+            text = Text().append("✓ ", self._style("done")).append(f"{title:<14} ", self._style("title"))
             return text.append(format.amount(event), self._style("figures"))
-        text = Text("▸ ", self._style("bar")).append(f"{title:<14} ", self._style("title"))
+        text = Text().append("▸ ", self._style("bar")).append(f"{title:<14} ", self._style("title"))
         text.append(self._bar(event)).append("\n  ")
         return text.append(self._figures(event), self._style("figures"))
 

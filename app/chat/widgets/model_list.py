@@ -10,7 +10,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widgets import Input, OptionList
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from app import format
@@ -41,9 +41,11 @@ class ModelList(Vertical):
     ) -> None:
         super().__init__(id=id)
         self._entries, self._ready = entries, set(ready)
+        self._width = max(map(len, [*(entry.label for entry in entries), *self._ready]))
 
     def compose(self) -> ComposeResult:
         """The list, and a line for everything else."""
+        yield Static(self._header(), id="catalogue-header")
         yield OptionList(id="catalogue")
         yield Input(placeholder=OTHER, id="other-model", compact=True)
 
@@ -72,18 +74,23 @@ class ModelList(Vertical):
             self.post_message(self.Chosen(event.value.strip()))
 
     def _text(self, part: str, text: str) -> Text:
-        return Text(text, self.get_component_rich_style(f"models--{part}"))
+        return Text(text, self.get_component_rich_style(f"models--{part}", partial=True))
+
+    def _header(self) -> Text:
+        return Text("  ").join([Text(" " * self._width), Text("download"), Text(" memory"), Text("licence")])
 
     def _local(self, name: str) -> Text:
-        return Text("  ").join([self._text("name", f"{name:<22}"), self._text("ready", "✓ prepared")])
+        return Text("  ").join(
+            [self._text("name", f"{name:<{self._width}}"), self._text("ready", "✓ prepared")]
+        )
 
     def _line(self, entry: CatalogueEntry) -> Text:
         device = entry.forecasts["rtn4"].device.high
         parts = [
-            self._text("name", f"{entry.label:<22}"),
-            self._text("facts", f"{format.size(entry.download_bytes):>7}"),
-            self._text("facts", f"{format.size(device):>7}"),
-            self._text("facts", entry.licence),
+            self._text("name", f"{entry.label:<{self._width}}"),
+            Text(f"{format.size(entry.download_bytes):>8}"),
+            Text(f"{format.size(device):>7}"),
+            Text(entry.licence),
         ]
         if entry.name in self._ready:
             parts.insert(3, self._text("ready", "✓ prepared"))

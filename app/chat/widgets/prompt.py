@@ -32,7 +32,7 @@ class Prompt(TextArea):
             id=id,
             compact=True,
             highlight_cursor_line=False,
-            placeholder="Ask anything — Enter sends, Ctrl+J for a new line, / for commands",
+            placeholder="Ask anything · Enter sends · Ctrl+J new line · /help",
         )
 
     async def _on_key(self, event: Key) -> None:

@@ -140,7 +140,7 @@ class QualitySlider(Widget, can_focus=True):
         thumb = scale.cell(position)
         free = scale.cell(Position(self.state.free_until)) if self.state.free_until else -1
         stops = {scale.cell(Position(detent)) for detent in DETENTS}
-        text = Text(left, self._style("label"))
+        text = Text().append(left, self._style("label"))
         for cell in range(scale.length):
             text.append(*self._cell(cell, thumb, free, cell in stops))
         if self.state.has_lossless:
@@ -167,8 +167,9 @@ class QualitySlider(Widget, can_focus=True):
 
     def _readout(self) -> Text:
         if not self.state.enabled:
-            return Text(f"Slider off: {self.state.reason}. ", self._style("reason")).append(
-                self._offer(), self._style("value")
+            reason, offer = f"Slider off: {self.state.reason}. ", self._offer()
+            return Text(reason, self._style("reason" if offer else "label")).append(
+                offer, self._style("value")
             )
         text = Text()
         for before, value, after in self._facts():
@@ -180,7 +181,7 @@ class QualitySlider(Widget, can_focus=True):
         return text
 
     def _offer(self) -> str:
-        return "F9 tunes it now" if "tuned" in self.state.reason else ""
+        return "F9 tunes." if "tuned" in self.state.reason else ""
 
     def _facts(self) -> list[tuple[str, str, str]]:
         """Facts of the position, most important first: text before a value, the value, text after."""

@@ -47,7 +47,7 @@ class StatusLine(Widget):
         return str(self.get_component_rich_style(f"status--{part}"))
 
     def _left(self) -> Text:
-        text = Text(self._state(), self._style("state"))
+        text = Text().append(self._state(), self._style("state"))
         if speed := self.session.slider.tokens_per_s:
             text.append("  ").append(format.speed(speed), self._style("value"))
         if loaded := self.session.loaded:
@@ -69,7 +69,7 @@ class StatusLine(Widget):
         share = used / limit if limit else 0.0
         style = self._style("warn" if share >= WARN_SHARE else "value")
         wide = self.content_size.width >= WIDE
-        text = Text("context " if wide else "ctx ", self._style("label"))
+        text = Text().append("context " if wide else "ctx ", self._style("label"))
         if wide:
             full = min(BAR_CELLS, round(share * BAR_CELLS + 0.4 * (used > 0)))
             text.append("▰" * full, style).append("▱" * (BAR_CELLS - full), self._style("label")).append(" ")

@@ -174,7 +174,7 @@ async def test_untuned_slider_says_why_and_a_click_tunes(worker):
     locations.settings_file().write_text('{"untuned": ["SmolLM2-135M-Instruct"]}')
     async with running() as (app, pilot):
         assert isinstance(app.screen, ChatScreen)
-        assert any("not tuned on this device yet. F9 tunes it now" in line for line in seen(app))
+        assert any("not tuned on this device yet. F9 tunes." in line for line in seen(app))
         await pilot.press("f8")
         assert app.session.slider.position == Position(0.0)
         await pilot.click(QualitySlider, offset=(10, 2))

@@ -1,4 +1,8 @@
-"""Which sampling settings are in force: asked for, else the model's own, else sensible ones."""
+"""Which sampling settings are in force: asked for, else the model's own, else greedy.
+
+A model that recommends nothing is answered for greedily, as transformers does: small models at low bits say
+wrong things at the temperatures that large ones are used with.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from runtime.text import files
 class SamplingSettings:
     """All settings resolved. temperature 0: greedy; top_k 0, top_p 1, min_p 0, penalty 1: off."""
 
-    temperature: float = 0.7
+    temperature: float = 0.0
     top_p: float = 0.9
     top_k: int = 0
     min_p: float = 0.0
@@ -26,6 +30,8 @@ class SamplingSettings:
 
 FALLBACK = SamplingSettings()
 _FIELDS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+# What generation_config.json means by silence, once it says that the model is to be sampled from.
+_SAMPLED = {"temperature": 1.0, "top_p": 1.0, "top_k": 50}
 
 
 def model_defaults(folder: Path) -> Sampling:
@@ -33,6 +39,8 @@ def model_defaults(folder: Path) -> Sampling:
     config = files.read_object(folder / "generation_config.json")
     if config.get("do_sample") is False:
         config["temperature"] = 0.0
+    elif config.get("do_sample") is True or any(config.get(name) is not None for name in _SAMPLED):
+        config = {**_SAMPLED, **config}
     found: dict[str, Any] = {}
     for name in _FIELDS:
         try:

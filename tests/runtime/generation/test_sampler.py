@@ -89,7 +89,8 @@ def test_draws_follow_the_distribution():
 
 
 @pytest.mark.parametrize(
-    "settings", [SamplingSettings(temperature=1.0, top_p=1.0), SamplingSettings(top_k=20)]
+    "settings",
+    [SamplingSettings(temperature=1.0, top_p=1.0), SamplingSettings(temperature=0.7, top_k=20)],
 )
 def test_seed_repeats_and_no_seed_does_not(settings):
     logits = torch.randn(VOCAB)

@@ -14,9 +14,20 @@ def defaults(tmp_path, content):
 
 
 def test_asked_before_model_before_fallback(tmp_path):
-    model = defaults(tmp_path, {"temperature": 0.2, "top_k": 20, "eos_token_id": 2})
+    model = defaults(tmp_path, {"temperature": 0.2, "top_p": 0.8, "top_k": 20, "eos_token_id": 2})
     found = resolve(Sampling(top_k=0, seed=5), model)
-    assert found == SamplingSettings(0.2, FALLBACK.top_p, 0, 0.0, 1.0, 5)
+    assert found == SamplingSettings(0.2, 0.8, 0, 0.0, 1.0, 5)
+
+
+@pytest.mark.parametrize("content", [{"do_sample": True}, {"top_k": 50}, {"temperature": 1.0}])
+def test_silence_of_a_sampled_model_means_transformers_defaults(tmp_path, content):
+    assert resolve(Sampling(), defaults(tmp_path, content)) == SamplingSettings(1.0, 1.0, 50)
+
+
+def test_a_model_that_recommends_nothing_is_greedy(tmp_path):
+    found = resolve(Sampling(), defaults(tmp_path, {"eos_token_id": 2}))
+    assert found == FALLBACK
+    assert found.temperature == 0.0
 
 
 def test_a_model_that_does_not_sample_is_greedy_unless_asked(tmp_path):
@@ -27,7 +38,7 @@ def test_a_model_that_does_not_sample_is_greedy_unless_asked(tmp_path):
 
 @pytest.mark.parametrize("value", ["hot", -1, 1e9, [1], None, True])
 def test_nonsense_is_ignored(tmp_path, value):
-    assert resolve(Sampling(), defaults(tmp_path, {"temperature": value})) == FALLBACK
+    assert resolve(Sampling(), defaults(tmp_path, {"repetition_penalty": value})) == FALLBACK
 
 
 def test_no_file(tmp_path):

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import torch
 
-from kernels.dec.chunks import chunk_bounds, chunk_share
+from kernels.dec.chunks import CHUNK, chunk_bounds, chunk_share
 
 BUCKETS_PER_HALF = 16
 
-_Order = Callable[[torch.Tensor, int, int], torch.Tensor]
+_Rank = Callable[[torch.Tensor, int, int], torch.Tensor]
 
 
 def bucket_bounds(profile: torch.Tensor, k: int) -> tuple[float, float]:
@@ -29,44 +29,51 @@ def bucket_mask(x: torch.Tensor, k_chunk: int, profile: torch.Tensor) -> torch.T
     profile float32 [n_in]: for each chunk its calibrated magnitudes in descending order.
     """
 
-    def order(part: torch.Tensor, start: int, k: int) -> torch.Tensor:
+    def rank(part: torch.Tensor, start: int, k: int) -> torch.Tensor:
         bk0, bk15 = bucket_bounds(profile[start : start + part.shape[1]], k)
-        return _buckets(part, bk0, bk15).sort(dim=1, stable=True).indices
+        return _buckets(part, bk0, bk15)
 
-    return _mask(x, k_chunk, order)
+    return _mask(x, k_chunk, rank)
 
 
 def exact_mask(x: torch.Tensor, k_chunk: int) -> torch.Tensor:
     """The true largest magnitudes of every chunk."""
-    return _mask(x, k_chunk, lambda part, start, k: part.sort(dim=1, descending=True, stable=True).indices)
+    return _mask(x, k_chunk, lambda part, start, k: -_ordered_bits(part))
 
 
 def static_mask(x: torch.Tensor, k_chunk: int, importance: torch.Tensor) -> torch.Tensor:
-    """The same channels for every token: those of largest `importance` [n_in] in each chunk."""
+    """The same channels for every token: those of largest `importance` (float32 [n_in], not negative)."""
 
-    def order(part: torch.Tensor, start: int, k: int) -> torch.Tensor:
-        ranked = importance[start : start + part.shape[1]].sort(descending=True, stable=True).indices
-        return ranked.expand(part.shape[0], -1)
+    def rank(part: torch.Tensor, start: int, k: int) -> torch.Tensor:
+        return -_ordered_bits(importance[start : start + part.shape[1]]).expand(part.shape)
 
-    return _mask(x, k_chunk, order)
+    return _mask(x, k_chunk, rank)
 
 
 def random_mask(x: torch.Tensor, k_chunk: int, generator: torch.Generator) -> torch.Tensor:
     """The control: channels drawn afresh for every token from a seeded generator."""
-    return _mask(
-        x, k_chunk, lambda part, start, k: torch.rand(part.shape, generator=generator).argsort(dim=1)
-    )
+
+    def rank(part: torch.Tensor, start: int, k: int) -> torch.Tensor:
+        return torch.randint(1 << 40, part.shape, generator=generator)
+
+    return _mask(x, k_chunk, rank)
 
 
-def _mask(x: torch.Tensor, k_chunk: int, order: _Order) -> torch.Tensor:
+def _mask(x: torch.Tensor, k_chunk: int, rank: _Rank) -> torch.Tensor:
+    """The lowest ranks of every chunk; their low bits are the index, so that ties go to the lowest."""
     magnitude = x.float().abs().nan_to_num(nan=0.0, posinf=torch.inf)
     mask = torch.zeros(x.shape, dtype=torch.bool)
     for start, stop in chunk_bounds(x.shape[1]):
         k = chunk_share(k_chunk, stop - start)
         if k > 0:
-            chosen = order(magnitude[:, start:stop], start, k)[:, :k]
-            mask[:, start:stop].scatter_(1, chosen, True)
+            keys = rank(magnitude[:, start:stop], start, k).long() * CHUNK + torch.arange(stop - start)
+            mask[:, start:stop].scatter_(1, keys.topk(k, dim=1, largest=False, sorted=False).indices, True)
     return mask
+
+
+def _ordered_bits(values: torch.Tensor) -> torch.Tensor:
+    """Bit patterns int64 of floats that are not negative: they ascend as the values do."""
+    return values.float().contiguous().view(torch.int32).long()
 
 
 def _buckets(magnitude: torch.Tensor, bk0: float, bk15: float) -> torch.Tensor:

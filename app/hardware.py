@@ -18,19 +18,28 @@ class Row:
     ok: bool | None = None
 
 
+# What matters before a model is chosen.
+BRIEF = ("devices", "memory", "checks")
+# A group with more facts than this gets a row for each.
+MAX_IN_ROW = 3
+
+
 def rows(report: dict[str, Any]) -> list[Row]:
     """Every fact of a doctor's report, in its order; unknown shapes are shown as they are."""
-    found: list[Row] = []
-    for key, value in report.items():
-        found += _rows(key, value)
-    return found
+    return [row for key, value in report.items() for row in _rows(key, value)]
+
+
+def brief(report: dict[str, Any]) -> list[Row]:
+    """The machine itself: devices, memory, checks; everything where the report has none of these."""
+    return rows({key: report[key] for key in BRIEF if key in report} or report)
 
 
 def _rows(key: str, value: Any) -> list[Row]:
     if isinstance(value, dict):
-        return [
-            Row(_title(key), ", ".join(f"{k} {_scalar(k, v)}" for k, v in value.items() if v is not None))
-        ]
+        known = {_title(k): _scalar(k, v) for k, v in value.items() if v is not None}
+        if len(known) > MAX_IN_ROW:
+            return [Row(f"{_title(key)}: {title}", text) for title, text in known.items()]
+        return [Row(_title(key), ", ".join(f"{title} {text}" for title, text in known.items()))]
     if isinstance(value, list):
         return [_item(key, each) for each in value]
     return [Row(_title(key), _scalar(key, value))] if value not in (None, "") else []
@@ -42,6 +51,7 @@ def _item(key: str, value: Any) -> Row:
         return Row(_title(key), one_line(str(value)))
     rest = dict(value)
     title = str(rest.pop("name", _title(key)))
+    rest.pop("kind", None)
     ok = next((rest.pop(flag) for flag in ("usable", "ok") if isinstance(rest.get(flag), bool)), None)
     parts = [
         _scalar(k, v) if isinstance(v, str) else f"{_title(k)} {_scalar(k, v)}" for k, v in rest.items() if v

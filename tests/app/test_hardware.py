@@ -1,12 +1,18 @@
 """Any report becomes rows."""
 
-from app.hardware import Row, rows
+from app.hardware import Row, brief, rows
 
 
 def test_rows_of_every_shape():
     report = {
         "devices": [
-            {"name": "cpu", "usable": True, "memory_bytes": 8_000_000_000, "note": "the only one"},
+            {
+                "name": "cpu",
+                "kind": "x",
+                "usable": True,
+                "memory_bytes": 8_000_000_000,
+                "note": "the only one",
+            },
             {"name": "cuda", "usable": False, "why": "no\nNVIDIA\x1b driver"},
         ],
         "versions": {"torch": "2.13", "triton": None},
@@ -23,3 +29,20 @@ def test_rows_of_every_shape():
         Row("disk free", "5.00 GB"),
         Row("notes", "plain"),
     ]
+
+
+def test_large_groups_get_a_row_for_each_fact():
+    report = {"sizes": {"models_bytes": 1000, "b": 1, "c": "x", "d": True}}
+    assert rows(report) == [
+        Row("sizes: models", "1.00 kB"),
+        Row("sizes: b", "1"),
+        Row("sizes: c", "x"),
+        Row("sizes: d", "yes"),
+    ]
+
+
+def test_brief_is_the_machine():
+    assert brief({"versions": {"torch": "2"}, "memory": {"total_bytes": 1000}}) == [
+        Row("memory", "total 1.00 kB")
+    ]
+    assert brief({"versions": {"torch": "2"}}) == [Row("versions", "torch 2")]

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from textual.widgets import Static
 
-from app.hardware import Row, rows
+from app.hardware import Row, brief
 
 _MARKS = {True: "✓", False: "✗", None: "·"}
 _PARTS = {True: "hardware--good", False: "hardware--bad", None: "hardware--plain"}
@@ -29,7 +29,7 @@ class HardwareCard(Static):
         table.add_column(width=1)
         table.add_column(max_width=28)
         table.add_column(ratio=1)
-        for row in rows(report):
+        for row in brief(report):
             table.add_row(*self._cells(row))
         self.update(Group(table))
 

@@ -48,9 +48,9 @@ def encoder(checkpoint: Checkpoint) -> Encode:
 
 
 def read_text(path: Path) -> str:
-    """A UTF-8 file, line ends as they are."""
+    """A UTF-8 file with every kind of line end read as one newline, so that figures are the same everywhere."""
     try:
-        return path.read_bytes().decode("utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DecdecError(f"The text {path} cannot be read", str(error), "give a UTF-8 text file") from error
 

@@ -13,6 +13,7 @@ from runtime.errors import DecdecError, Interrupted
 from runtime.evaluate.jobs import ppl
 from runtime.evaluate.linear import int8_rounded
 from runtime.evaluate.score import Score
+from runtime.evaluate.source import read_text
 from runtime.lowbit import quantise
 from runtime.progress import JobContext
 from tests.runtime.model.tiny import tiny_model
@@ -178,6 +179,11 @@ def test_a_text_that_is_not_utf8_is_refused(folder, tmp_path):
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DecdecError, match="UTF-8"):
         evaluate(folder, tmp_path / "bad.txt")
+
+
+def test_line_ends_do_not_change_the_text(tmp_path):
+    (tmp_path / "dos.txt").write_bytes("a \r\nb\n\rç".encode())
+    assert read_text(tmp_path / "dos.txt") == "a \nb\n\nç"
 
 
 def test_int8_keeps_a_zero_row():

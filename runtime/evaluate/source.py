@@ -48,7 +48,7 @@ def encoder(checkpoint: Checkpoint) -> Encode:
 
 
 def read_text(path: Path) -> str:
-    """A UTF-8 file with every kind of line end read as one newline, so that figures are the same everywhere."""
+    """A UTF-8 file, every kind of line end read as one newline, so that figures are the same everywhere."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+
+from kernels.cpu.scale_search import best_scales
 
 LEVEL = 7
 CANDIDATES = 32
@@ -33,7 +36,7 @@ def quantise_residual(residual: torch.Tensor) -> Residual:
     residual = residual.float()
     n_out, n_in = residual.shape
     rows = max(1, ROWS_AT_ONCE_ELEMENTS // n_in)
-    scale = torch.cat([_best_scale(part) for part in residual.split(rows)])
+    scale = _best_scale(residual.contiguous())
     codes = torch.empty(n_in, n_out, dtype=torch.int8)
     for start in range(0, n_out, rows):
         part = slice(start, start + rows)
@@ -69,15 +72,12 @@ def unpack_nibbles(packed: torch.Tensor, n_out: int) -> torch.Tensor:
 
 
 def _best_scale(rows: torch.Tensor) -> torch.Tensor:
-    largest = rows.abs().amax(1, keepdim=True) / LEVEL
+    largest = rows.abs().amax(1) / LEVEL
     largest = torch.where(largest > 0, largest, torch.ones_like(largest))
     factors = torch.linspace(SMALLEST, 1.0, CANDIDATES)
-    errors = torch.stack([_squared_error(rows, largest * f) for f in factors], dim=1)
-    return largest[:, 0] * factors[errors.argmin(1)]
-
-
-def _squared_error(rows: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    return _codes(rows, scale).mul_(scale).sub_(rows).square_().sum(1)
+    scale = torch.empty_like(largest)
+    best_scales(rows.numpy(), largest.numpy(), factors.numpy(), np.float32(LEVEL), scale.numpy())
+    return scale
 
 
 def _codes(rows: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:

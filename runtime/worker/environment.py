@@ -25,6 +25,7 @@ def prepare() -> None:
         "NUMBA_CACHE_DIR": str(locations.compiled()),
         "OMP_NUM_THREADS": threads,
         "MKL_NUM_THREADS": threads,
+        "GOMP_SPINCOUNT": "2000",
         "NUMBA_NUM_THREADS": threads,
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",

@@ -25,7 +25,7 @@ class StepMeasurer:
     """Lower quartiles over whole decode steps; every k_chunk is measured once, for all kinds together."""
 
     def __init__(self, model: str, base: str, ctx: JobContext) -> None:
-        loaded = load_engine(Load(model, base, CONTEXT), ctx)  # type: ignore[arg-type]
+        loaded = load_engine(Load(model, base, CONTEXT), ctx, keep_lossless=False)  # type: ignore[arg-type]
         self._engine, self._ctx = loaded.engine, ctx
         self.blocks = len(self._engine.bound_linears())
         self._costs: dict[int, tuple[dict[LinearKind, float], dict[LinearKind, float]]] = {}
@@ -58,7 +58,10 @@ class StepMeasurer:
         scale = 1e6 / self.blocks
         return (
             {kind: scale * _typical([t.product_s[kind] for t in timers]) for kind in timers[0].product_s},
-            {kind: scale * _typical([t.correction_s[kind] for t in timers]) for kind in timers[0].correction_s},
+            {
+                kind: scale * _typical([t.correction_s[kind] for t in timers])
+                for kind in timers[0].correction_s
+            },
         )
 
 

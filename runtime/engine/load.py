@@ -38,8 +38,11 @@ class LoadedEngine:
     folder: Path
 
 
-def load_engine(command: Load, ctx: JobContext) -> LoadedEngine:
-    """Read a prepared model into memory. Raises DecdecError, Interrupted; progress "load" in blocks."""
+def load_engine(command: Load, ctx: JobContext, keep_lossless: bool = True) -> LoadedEngine:
+    """Read a prepared model into memory. Raises DecdecError, Interrupted; progress "load" in blocks.
+
+    `keep_lossless`: hold the INT8 layers beside a low-bit base where memory allows.
+    """
     started = time.monotonic()
     record = store.find(command.model)
     store.verify_files(record, quick=True)
@@ -47,7 +50,7 @@ def load_engine(command: Load, ctx: JobContext) -> LoadedEngine:
     spec = ModelSpec.from_config(reader.config)
     low_bit = command.base != "int8"
     _require_base(record, command.base)
-    lossless = require_memory(spec, low_bit)
+    lossless = require_memory(spec, low_bit) and (keep_lossless or not low_bit)
     context = choose_context(spec, command.context)
     loader = _Loader(reader, spec, record.path, command.base, ctx)
     path, reason = _profile(record.name, command.base) if low_bit else (TunedPath([]), "INT8 needs no slider")

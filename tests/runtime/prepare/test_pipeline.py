@@ -1,0 +1,133 @@
+"""Preparing a real (tiny) model: whole, resumable, and faithful to the source's own weights."""
+
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from runtime import lowbit, store
+from runtime.checkpoint import open_checkpoint
+from runtime.engine.load import load_engine
+from runtime.errors import DecdecError, Interrupted
+from runtime.int8x import Int8xReader
+from runtime.model import weights
+from runtime.model.build import build_dense
+from runtime.model.spec import ModelSpec
+from runtime.prepare.pipeline import prepare
+from runtime.progress import JobContext
+from runtime.protocol import Load, Prepare
+from runtime.store import ModelRecord
+
+SILENT = JobContext.silent()
+
+
+def prepared(source, **changes) -> ModelRecord:
+    return prepare(Prepare(str(source), **changes), SILENT)
+
+
+def same_tensors(one, other):
+    a, b = load_file(one), load_file(other)
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_a_folder_becomes_a_whole_model(home, source):
+    record = prepared(source)
+    assert [r.name for r in store.models()] == ["tiny"]
+    assert record.record["bases"] == ["rtn4", "rtn3"]
+    assert 5 < record.bits_per_weight < 16
+    store.verify_files(record, quick=False)
+    reader = Int8xReader(record.path)
+    assert set(reader.names()) == set(open_checkpoint(source).names())
+
+
+def test_int8_is_the_paper_s_rounding_of_the_source(home, source):
+    record, checkpoint = prepared(source), open_checkpoint(source)
+    reader = Int8xReader(record.path)
+    for name in reader.coded_names():
+        q, scale = reader.quantised(name)
+        weight = checkpoint.load(name).float()
+        assert torch.allclose(scale, weight.abs().max() / 127)
+        assert (q.float() * scale - weight).abs().max() <= scale.item() * 0.5001
+
+
+def test_base_plus_residual_comes_from_the_source_not_from_its_int8(home, source):
+    record, checkpoint = prepared(source), open_checkpoint(source)
+    spec = ModelSpec.from_config(checkpoint.config)
+    stored = lowbit.read_block(record.path, "rtn3", 1)
+    for kind, low in stored.items():
+        expected = lowbit.quantise(weights.fused_weight(checkpoint, spec, 1, kind), 3)
+        assert torch.equal(low.codes, expected.codes)
+        assert torch.equal(low.residual, expected.residual)
+
+
+@pytest.mark.parametrize("stop_after", [1, 4, 9, 14])
+def test_an_interrupted_run_lists_nothing_and_continues(home, source, stop_after):
+    calls = 0
+
+    def cancelled():
+        nonlocal calls
+        calls += 1
+        return calls > stop_after
+
+    with pytest.raises(Interrupted):
+        prepare(Prepare(str(source)), JobContext("prepare", lambda e: None, cancelled))
+    assert store.models() == []
+    resumed = prepared(source)
+    store.verify_files(resumed, quick=False)
+    shutil.move(resumed.path, home / "resumed")
+    fresh = prepared(source)
+    for path in sorted(p for p in fresh.path.rglob("*.safetensors")):
+        assert same_tensors(path, home / "resumed" / path.relative_to(fresh.path))
+
+
+def test_a_whole_model_is_not_made_again(home, source):
+    first = prepared(source)
+    times = {p: p.stat().st_mtime_ns for p in first.path.rglob("*")}
+    assert prepared(source) == first
+    assert {p: p.stat().st_mtime_ns for p in first.path.rglob("*")} == times
+
+
+def test_a_missing_base_is_added(home, source):
+    assert prepared(source, bits=(4,)).record["bases"] == ["rtn4"]
+    with pytest.raises(DecdecError, match="no rtn3 base"):
+        load_engine(Load("tiny", "rtn3"), SILENT)
+    assert set(prepared(source, bits=(4, 3)).record["bases"]) == {"rtn4", "rtn3"}
+
+
+def test_a_damaged_file_is_made_again(home, source):
+    record = prepared(source)
+    victim = lowbit.block_path(record.path, "rtn4", 2)
+    shutil.copy(victim, home / "good")
+    victim.write_bytes(victim.read_bytes()[:-8] + b"damaged!")
+    with pytest.raises(DecdecError, match="block-0002"):
+        store.verify_files(record, quick=False)
+    again = prepared(source)
+    assert same_tensors(lowbit.block_path(again.path, "rtn4", 2), home / "good")
+
+
+@pytest.mark.parametrize("base", ["rtn4", "int8"])
+def test_a_prepared_model_answers_like_its_source(home, source, base):
+    prepared(source)
+    loaded = load_engine(Load("tiny", base, 64), SILENT)
+    tokens = list(range(40, 60))
+    with torch.inference_mode():
+        dense = build_dense(open_checkpoint(source)).forward(torch.tensor(tokens))[-1]
+    logits = loaded.engine.prefill(tokens, lambda: None)
+    assert float((logits - dense).norm() / dense.norm()) < 0.1
+    assert loaded.loaded.lossless == (base == "rtn4")
+    assert loaded.loaded.device.startswith("CPU")
+    assert loaded.loaded.untuned_reason
+
+
+def test_an_impossible_context_is_refused_with_the_limit(home, source):
+    prepared(source)
+    with pytest.raises(DecdecError, match="at most 128"):
+        load_engine(Load("tiny", "rtn4", 100_000), SILENT)
+
+
+def test_a_full_disk_is_noticed_before_the_first_byte(home, source, monkeypatch):
+    monkeypatch.setattr("runtime.prepare.pipeline.staging_bytes", lambda *a: 1 << 60)
+    with pytest.raises(DecdecError, match="DECDEC_HOME"):
+        prepared(source)
+    assert store.models() == []

@@ -19,7 +19,7 @@ from app.chat.widgets.slider import QualitySlider
 from app.chat.widgets.status_line import StatusLine
 from app.chat.widgets.tiny_notice import TinyNotice
 from app.chat.widgets.transcript import Transcript
-from app.session import Phase
+from app.greeting import greeting
 from runtime.errors import DecdecError
 from runtime.protocol.commands import Command
 from runtime.protocol.events import Done, Event, Failed, Loaded, Token
@@ -83,12 +83,12 @@ class ChatScreen(EngineScreen):
         if isinstance(event, Failed) and event.job in ("load", "worker"):
             self.notify(self.chat_app.session.problem, severity="error", timeout=10, markup=False)
         if isinstance(event, Loaded | Failed):
-            self._transcript.greet(self._greeting())
+            self._transcript.greet(greeting(self.chat_app.session))
         self.refresh_facts()
 
     def refresh_session(self) -> None:
         """The session changed outside the engine's events."""
-        self._transcript.greet(self._greeting())
+        self._transcript.greet(greeting(self.chat_app.session))
         self.refresh_facts()
 
     def refresh_facts(self) -> None:
@@ -249,18 +249,6 @@ class ChatScreen(EngineScreen):
         self.refresh_facts()
 
     def _show_conversation(self) -> None:
-        self._transcript.show(self.chat_app.session.conversation, self._greeting())
+        self._transcript.show(self.chat_app.session.conversation, greeting(self.chat_app.session))
         self.query_one("#more-below").display = False
         self.refresh_facts()
-
-    def _greeting(self) -> str:
-        session = self.chat_app.session
-        if session.phase is Phase.EMPTY:
-            return "[b]No model yet[/b]\n\nF2 continues the set-up where it was left."
-        if session.phase is Phase.BROKEN:
-            return "[b]The engine stopped[/b]\n\nF5 starts it again."
-        return (
-            "[b]Ask anything[/b]\n\n"
-            "F7 and F8 move the slider, also while an answer is written:\n"
-            "left is faster, right is closer to the full model."
-        )

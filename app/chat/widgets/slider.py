@@ -196,7 +196,8 @@ class QualitySlider(Widget, can_focus=True):
             facts.append(("", format.speed(state.tokens_per_s).removesuffix(" tok/s"), " tok/s"))
         if stats and not lossless:
             facts.append(("", format.number(stats.channels_corrected), " channels corrected"))
-        return [*facts, *self._region()]
+        facts += self._region()
+        return facts if lossless else [*facts, ("k_chunk ", format.k_chunk(state.table), "")]
 
     def _region(self) -> list[tuple[str, str, str]]:
         """Where correction is free, or where it begins."""

@@ -1,0 +1,18 @@
+"""What an empty chat says: how to begin, or what is missing."""
+
+from __future__ import annotations
+
+from app.session import ChatSession, Phase
+
+_NO_MODEL = "[b]No model yet[/b]\n\nF2 continues the set-up where it was left."
+_BROKEN = "[b]The engine stopped[/b]\n\nF5 starts it again."
+_ASK = (
+    "[b]Ask anything[/b]\n\n"
+    "F7 and F8 move the slider, also while an answer is written:\n"
+    "left is faster, right is closer to the full model."
+)
+
+
+def greeting(session: ChatSession) -> str:
+    """Markup for an empty transcript."""
+    return {Phase.EMPTY: _NO_MODEL, Phase.BROKEN: _BROKEN}.get(session.phase, _ASK)

@@ -124,7 +124,8 @@ async def test_slider_between_answers_and_where_there_is_none(client):
 async def test_only_events_reach_stdout_and_environment_is_set(client, home):
     await client.send(Job("noisy"))
     result = (await until(client, Done))[-1].result
-    assert result == {"environment": str(home / "compiled"), "torch": False}
+    assert result["environment"].startswith(str(home / "compiled"))
+    assert result["torch"] is False
     await client.close()
     log = (home / "logs" / "stderr.log").read_text()
     assert [line for line in log.splitlines() if "prints" in line] == [

@@ -6,6 +6,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from kernels.int8x import Granularity
 from runtime.checkpoint import Checkpoint, open_checkpoint
 from runtime.errors import DecdecError
@@ -15,6 +17,9 @@ from runtime.progress import JobContext
 from runtime.store import atomic, require_space
 
 CONFIG = "config.json"
+# Embedding and head are always coded row by row: rare tokens have the largest entries, one scale leaves
+# the common ones 4 bits, and nothing behind a table corrects its error (SmolLM2 then answers in French).
+TABLES = frozenset({"model.embed_tokens.weight", "lm_head.weight"})
 
 
 def encode_checkpoint(
@@ -37,13 +42,18 @@ def encode_checkpoint(
     return quantization
 
 
-def add_tensor(writer: Int8xWriter, checkpoint: Checkpoint, name: str) -> None:
-    """Matrices are coded, everything else is stored as it is; nothing happens if the tensor is done."""
+def add_tensor(
+    writer: Int8xWriter, checkpoint: Checkpoint, name: str, tensor: torch.Tensor | None = None
+) -> None:
+    """Matrices are coded, everything else is stored as it is; nothing happens if the tensor is done.
+
+    `tensor`: the checkpoint's tensor where the caller has it already.
+    """
     if writer.has(name):
         return
-    tensor = checkpoint.load(name)
+    tensor = checkpoint.load(name) if tensor is None else tensor
     if tensor.dim() == 2:
-        writer.add(name, tensor)
+        writer.add(name, tensor, "row" if name in TABLES else None)
     else:
         writer.add_plain(name, tensor)
 

@@ -69,18 +69,22 @@ class Int8xWriter:
         """Whether this tensor is done, here or in an earlier run."""
         return name in self._entries
 
-    def add(self, name: str, weight: torch.Tensor) -> None:
-        """Quantise and code a floating matrix [n_out, n_in]; DecdecError for NaN, infinities, other types."""
+    def add(self, name: str, weight: torch.Tensor, granularity: Granularity | None = None) -> None:
+        """Quantise and code a floating matrix [n_out, n_in], with the writer's granularity unless told.
+
+        Raises DecdecError for NaN, infinities and other types.
+        """
+        granularity = granularity or self._granularity
         if weight.dim() != 2 or weight.dtype not in _CODABLE or not 0 < weight.numel() <= MAX_WEIGHTS:
             kind = f"{str(weight.dtype).removeprefix('torch.')} {list(weight.shape)}"
             raise tensor_error(
                 name, f"it is {kind}, not a floating-point matrix", "use a bf16, fp16 or fp32 model"
             )
         try:
-            q, scale = quantise(weight, self._granularity)
+            q, scale = quantise(weight, granularity)
         except ValueError as error:
             raise tensor_error(name, str(error), "use an undamaged copy of the model") from error
-        self._store(name, *code_matrix(q, scale, self._granularity, self._levels))
+        self._store(name, *code_matrix(q, scale, granularity, self._levels))
 
     def add_plain(self, name: str, tensor: torch.Tensor) -> None:
         """Store a tensor as it is; DecdecError for types the container does not hold."""

@@ -10,6 +10,7 @@ import torch
 from runtime import lowbit
 from runtime.checkpoint import Checkpoint
 from runtime.int8x import Int8xWriter
+from runtime.int8x.encoding import add_tensor
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.model import weights
 from runtime.model.spec import ModelSpec
@@ -64,13 +65,7 @@ class Encoder:
 
     def _add(self, name: str, tensor: torch.Tensor | None) -> None:
         self._done += self._sizes[name]
-        if self._writer.has(name):
-            return
-        tensor = self._checkpoint.load(name) if tensor is None else tensor
-        if tensor.dim() == 2:
-            self._writer.add(name, tensor)
-        else:
-            self._writer.add_plain(name, tensor)
+        add_tensor(self._writer, self._checkpoint, name, tensor)
 
     def _report(self, ctx: JobContext, note: str) -> None:
         ctx.progress("encode", self._done, sum(self._sizes.values()), "weights", note)

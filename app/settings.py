@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.slider import MAX_SLOWDOWN_PCT
+from app.slider import DEFAULT_SLOWDOWN_PCT, MAX_SLOWDOWN_PCT
 from runtime import locations
 
 
@@ -18,7 +18,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     model: str = ""
     system_prompt: str = ""
-    slowdown_pct: float = 0.0
+    slowdown_pct: float = DEFAULT_SLOWDOWN_PCT
     theme: str = "decdec-dark"
     untuned: tuple[str, ...] = ()
 

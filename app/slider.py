@@ -11,6 +11,8 @@ from runtime.protocol.events import KChunk, Loaded, SlowdownPoint, Stats
 
 DETENTS = (0.0, 2.5, 5.0, 10.0, 20.0)
 FINE_STEP = 0.5
+# Where an untouched slider stands: most of the visible gain for a cost nobody notices.
+DEFAULT_SLOWDOWN_PCT = 5.0
 # Corrections that cost less than this are not told from none by any timer, so they count as free.
 FREE_PCT = 0.05
 

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from app.cli import work
 from app.models import Target
+from app.slider import DEFAULT_SLOWDOWN_PCT
 from app.text import neutralise
 from runtime.errors import DecdecError
 from runtime.protocol.commands import (
@@ -28,14 +29,15 @@ from runtime.protocol.events import Done, Event, Loaded, Token
 class Answer:
     """The sequence of commands for one prompt; decides each by the events of those before.
 
-    `tune`: tune a model that is not tuned yet. `out`: where text goes while it comes, None for nowhere.
+    `slowdown_pct`: None is the untouched slider's position, or 0 where the model is not tuned. `tune`: tune a
+    model that is not tuned yet. `out`: where text goes while it comes, None for nowhere.
     """
 
     target: Target
     prompt: str
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
-    slowdown_pct: float = 0.0
+    slowdown_pct: float | None = None
     tune: bool = False
     out: TextIO | None = None
     _loaded: Loaded | None = field(default=None, init=False)
@@ -60,20 +62,22 @@ class Answer:
             print(f"{name} is not tuned on this device yet: tuning it.", file=sys.stderr)
             yield Tune(name)
             yield Load(name)
-        if self.slowdown_pct:
-            self._require_tuned()
-            yield SetSlowdown(self.slowdown_pct)
+        if slowdown := self._slowdown():
+            yield SetSlowdown(slowdown)
         yield Generate((Message("user", self.prompt),), self.sampling, self.max_tokens)
 
     def _is_tuned(self) -> bool:
         return bool(self._loaded and self._loaded.path)
 
-    def _require_tuned(self) -> None:
-        if not self._is_tuned():
+    def _slowdown(self) -> float:
+        if self.slowdown_pct is None:
+            return DEFAULT_SLOWDOWN_PCT if self._is_tuned() else 0.0
+        if self.slowdown_pct > 0 and not self._is_tuned():
             reason = (self._loaded and self._loaded.untuned_reason) or "no profile fits"
             raise DecdecError(
                 f"A slowdown of {self.slowdown_pct:g} % cannot be set", reason, "run decdec-chat tune"
             )
+        return self.slowdown_pct
 
     def _on_event(self, event: Event) -> None:
         match event:

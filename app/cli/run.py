@@ -12,7 +12,7 @@ from app.cli import work
 
 @click.command()
 @click.option("-m", "--model", metavar="MODEL", help="A prepared model, or anything `pull` takes.")
-@click.option("--slowdown", type=click.FloatRange(0, 20), metavar="PCT", default=0.0, help="Slider, 0 to 20.")
+@click.option("--slowdown", type=click.FloatRange(0, 20), metavar="PCT", help="Slider, 0 to 20.")
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="End the answer after N tokens.")
 @click.option("--temperature", type=click.FloatRange(0, 100), metavar="T", help="0 is greedy.")
 @click.option("--seed", type=int, metavar="N", help="Makes sampling repeatable.")
@@ -20,7 +20,7 @@ from app.cli import work
 @click.argument("prompt", required=False)
 def run(
     model: str | None,
-    slowdown: float,
+    slowdown: float | None,
     max_tokens: int | None,
     temperature: float | None,
     seed: int | None,
@@ -39,7 +39,7 @@ def run(
         Sampling(temperature=temperature, seed=seed),
         max_tokens,
         slowdown,
-        tune=slowdown > 0,
+        tune=bool(slowdown),
         out=None if as_json else sys.stdout,
     ).run()
     if as_json:

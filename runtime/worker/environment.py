@@ -54,7 +54,7 @@ def prepare() -> None:
         "MKL_NUM_THREADS": threads,
         # Enough to bridge the small operations between two products; longer spinning threads starve a front
         # end that shares the cores, and each other: one busy neighbour made every product take 8 ms.
-        "GOMP_SPINCOUNT": "2000",
+        "GOMP_SPINCOUNT": "5000",
         "NUMBA_NUM_THREADS": threads,
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",

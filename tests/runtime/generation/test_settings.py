@@ -24,10 +24,16 @@ def test_silence_of_a_sampled_model_means_transformers_defaults(tmp_path, conten
     assert resolve(Sampling(), defaults(tmp_path, content)) == SamplingSettings(1.0, 1.0, 50)
 
 
-def test_a_model_that_recommends_nothing_is_greedy(tmp_path):
+def test_a_model_that_recommends_nothing_is_answered_for_cautiously(tmp_path):
     found = resolve(Sampling(), defaults(tmp_path, {"eos_token_id": 2}))
     assert found == FALLBACK
-    assert found.temperature == 0.0
+    assert 0 < found.temperature < 0.5
+    assert found.repetition_penalty > 1
+
+
+def test_temperature_zero_is_greedy_and_nothing_else(tmp_path):
+    found = resolve(Sampling(temperature=0.0), defaults(tmp_path, {"eos_token_id": 2}))
+    assert (found.temperature, found.repetition_penalty) == (0.0, 1.0)
 
 
 def test_a_model_that_does_not_sample_is_greedy_unless_asked(tmp_path):

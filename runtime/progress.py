@@ -29,7 +29,7 @@ class JobContext:
             raise Interrupted
 
     def progress(self, step: str, done: int, total: int, unit: str, note: str = "") -> None:
-        """Report `done` of `total` units (0: unknown) of a step; throttled, but first and last always go out."""
+        """Report `done` of `total` units (0: unknown) of a step; throttled, but the last always goes out."""
         self.check()
         now = time.monotonic()
         if step != self._step:

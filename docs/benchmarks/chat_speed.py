@@ -1,6 +1,6 @@
 """Chat speed on the CPU, side by side in one run: this project, transformers in fp32, llama.cpp.
 
-All contenders answer the same prompt greedily with the weights of one GGUF file, each in a process of its own,
+All contenders answer one prompt greedily with the weights of one GGUF file, each in a process of its own,
 in turn, several rounds; the table gives medians and ratios of one run. Nothing else should run meanwhile.
 
     python docs/benchmarks/chat_speed.py --model SmolLM2-135M-Instruct --out docs/benchmarks/chat-speed-cpu
@@ -83,7 +83,12 @@ def report(args: argparse.Namespace, speeds: dict[str, list[float]]) -> None:
         "tokens": TOKENS,
         "model": args.model,
     }
-    lines = [f"{about}", "", "| | tok/s | × transformers fp32 | × llama.cpp | range |", "|---|---|---|---|---|"]
+    lines = [
+        f"{about}",
+        "",
+        "| | tok/s | × transformers fp32 | × llama.cpp | range |",
+        "|---|---|---|---|---|",
+    ]
     for name, value in medians.items():
         span = f"{min(speeds[name]):.1f} to {max(speeds[name]):.1f}"
         lines.append(f"| {name} | {value:.1f} | {value / first:.2f} | {value / llama:.2f} | {span} |")

@@ -1,56 +1,73 @@
 """DecDEC's correction of one linear for one token: bucket selection, gather, product.
 
 Same rule as `kernels.dec.selection.bucket_mask`, bit for bit in what it selects; here in one compiled pass.
+All layers of a kind lie in one stack and share their scratch: between two tokens the weights push everything
+else out of the cache, and every further array a call touches would cost a trip to memory.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from kernels.cpu.scalars import prefetch
 from kernels.jit import njit, njit_relaxed
 
+U = np.uint64
+LINE = U(64)
+# Rows asked for before they are needed: enough to keep the memory busy, few enough to stay in the cache.
+AHEAD = 12
+
 HALF = 16
+CHUNK = 1024
+CODE_ZERO = 8
 _LAST = np.float32(HALF - 1)
 _ZERO = np.float32(0.0)
+_LOW = np.uint8(15)
+_SHIFT = np.uint8(4)
 
 
 @njit
 def correct(
     x: np.ndarray,
-    starts: np.ndarray,
+    layer: int,
     counts: np.ndarray,
-    top: np.ndarray,
-    middle: np.ndarray,
+    bounds: np.ndarray,
     codes: np.ndarray,
     scale: np.ndarray,
     buckets: np.ndarray,
     chosen: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """out = scale * sum over selected channels of x[c] * codes[c]; returns how many were selected.
+    """out = scale * sum over selected channels of x[c] * residual[c]; returns how many were selected.
 
-    x float32 [n_in]; chunk j spans starts[j]..starts[j + 1], gives counts[j] channels and has bucket bounds
-    top[j] (bk0) and middle[j] (bk15); codes int8 [n_in, n_out], scale and out float32 [n_out];
-    buckets uint8 [n_in] and chosen int32 [n_in] are scratch. All counts zero: out is left alone.
+    x float32 [n_in]; counts int64 [layers, chunks]: channels to take of each 1024; bounds float32
+    [layers, chunks, 2]: bk0 and bk15; codes uint8 [layers, n_in, ceil(n_out / 2)], see `pack_halves`;
+    scale float32 [layers, n_out]; buckets uint8 [n_in] and chosen int32 [n_in] are scratch; out float32
+    [2 * ceil(n_out / 2)]. With nothing to select, out is left alone.
     """
     total = 0
-    for j in range(counts.size):
-        if counts[j] > 0:
-            part = slice(starts[j], starts[j + 1])
-            _bucket(x[part], top[j], middle[j], buckets[part])
-            total = _choose(buckets[part], starts[j], counts[j], chosen, total)
+    for j in range(counts.shape[1]):
+        if counts[layer, j] > 0:
+            start = j * CHUNK
+            stop = min(start + CHUNK, x.size)
+            _bucket(x, start, stop, bounds[layer, j, 0], bounds[layer, j, 1], buckets)
+            total = _choose(buckets, start, stop, counts[layer, j], chosen, total)
     if total > 0:
-        _accumulate(x, chosen[:total], codes, scale, out)
+        half = codes.shape[2]
+        at = layer * codes.shape[1] * half
+        _accumulate(x, chosen, total, codes.reshape(-1), at, half, scale[layer], out)
     return total
 
 
 @njit
-def _bucket(x: np.ndarray, top: np.float32, middle: np.float32, out: np.ndarray) -> None:
+def _bucket(
+    x: np.ndarray, start: int, stop: int, top: np.float32, middle: np.float32, out: np.ndarray
+) -> None:
     """Bucket 0 (largest) .. 31 of each magnitude, in the reference's float32 operations."""
     width = np.float32(top - middle)
     upper = np.float32(np.float32(HALF) / width) if width > _ZERO else _ZERO
     lower = np.float32(np.float32(HALF) / middle) if middle > _ZERO else _ZERO
-    for i in range(x.size):
+    for i in range(np.uint64(start), np.uint64(stop)):
         magnitude = abs(x[i])
         magnitude = magnitude if magnitude >= _ZERO else _ZERO
         high = np.float32(np.float32(top - magnitude) * upper)
@@ -62,23 +79,22 @@ def _bucket(x: np.ndarray, top: np.float32, middle: np.float32, out: np.ndarray)
 
 
 @njit
-def _choose(buckets: np.ndarray, start: int, k: int, chosen: np.ndarray, total: int) -> int:
+def _choose(buckets: np.ndarray, start: int, stop: int, k: int, chosen: np.ndarray, total: int) -> int:
     """Append k channel indices: whole buckets from the top, the last one filled by lowest index."""
     counts = np.zeros(2 * HALF, np.int32)
-    for i in range(buckets.size):
+    for i in range(np.uint64(start), np.uint64(stop)):
         counts[buckets[i]] += 1
     taken, edge = 0, 0
     while taken + counts[edge] <= k and edge < 2 * HALF - 1:
         taken += counts[edge]
         edge += 1
     room = k - taken
-    for i in range(buckets.size):
-        bucket = buckets[i]
-        if bucket < edge:
-            chosen[total] = start + i
+    for i in range(np.uint64(start), np.uint64(stop)):
+        if buckets[i] < edge:
+            chosen[total] = i
             total += 1
-        elif bucket == edge and room > 0:
-            chosen[total] = start + i
+        elif buckets[i] == edge and room > 0:
+            chosen[total] = i
             total += 1
             room -= 1
     return total
@@ -86,25 +102,57 @@ def _choose(buckets: np.ndarray, start: int, k: int, chosen: np.ndarray, total: 
 
 @njit_relaxed
 def _accumulate(
-    x: np.ndarray, chosen: np.ndarray, codes: np.ndarray, scale: np.ndarray, out: np.ndarray
+    x: np.ndarray,
+    chosen: np.ndarray,
+    total: int,
+    codes: np.ndarray,
+    at: int,
+    half: int,
+    scale: np.ndarray,
+    out: np.ndarray,
 ) -> None:
-    """Four rows at a time, so that `out` is read and written a quarter as often."""
-    out[:] = _ZERO
-    whole = chosen.size - chosen.size % 4
-    for j in range(0, whole, 4):
-        a, b, c, d = chosen[j], chosen[j + 1], chosen[j + 2], chosen[j + 3]
-        xa, xb, xc, xd = x[a], x[b], x[c], x[d]
-        row_a, row_b, row_c, row_d = codes[a], codes[b], codes[c], codes[d]
-        for i in range(out.size):
-            out[i] += (
-                xa * np.float32(row_a[i])
-                + xb * np.float32(row_b[i])
-                + xc * np.float32(row_c[i])
-                + xd * np.float32(row_d[i])
-            )
-    for j in range(whole, chosen.size):
-        value, row = x[chosen[j]], codes[chosen[j]]
-        for i in range(out.size):
-            out[i] += value * np.float32(row[i])
+    """Rows of `half` bytes at codes[at + c * half], four at a time; rows further on are asked for early.
+
+    The code's zero point of 8 is taken off once, as 8 * sum of x.
+    """
+    n, start = U(half), U(at)
     for i in range(out.size):
-        out[i] *= scale[i]
+        out[i] = _ZERO
+    for j in range(min(AHEAD, total)):
+        _prefetch_row(codes, start + U(chosen[j]) * n, n)
+    offset = _ZERO
+    for j in range(0, total, 4):
+        for later in range(j + AHEAD, min(j + AHEAD + 4, total)):
+            _prefetch_row(codes, start + U(chosen[later]) * n, n)
+        # Beyond the last row the factor is 0 and the row any: one loop serves every count.
+        b, c, d = min(j + 1, total - 1), min(j + 2, total - 1), min(j + 3, total - 1)
+        xa = x[chosen[j]]
+        xb = x[chosen[b]] if j + 1 < total else _ZERO
+        xc = x[chosen[c]] if j + 2 < total else _ZERO
+        xd = x[chosen[d]] if j + 3 < total else _ZERO
+        offset += xa + xb + xc + xd
+        ra, rb = start + U(chosen[j]) * n, start + U(chosen[b]) * n
+        rc, rd = start + U(chosen[c]) * n, start + U(chosen[d]) * n
+        for i in range(n):
+            va, vb, vc, vd = codes[ra + i], codes[rb + i], codes[rc + i], codes[rd + i]
+            out[i] += (
+                xa * np.float32(np.int32(va & _LOW))
+                + xb * np.float32(np.int32(vb & _LOW))
+                + xc * np.float32(np.int32(vc & _LOW))
+                + xd * np.float32(np.int32(vd & _LOW))
+            )
+            out[n + i] += (
+                xa * np.float32(np.int32(va >> _SHIFT))
+                + xb * np.float32(np.int32(vb >> _SHIFT))
+                + xc * np.float32(np.int32(vc >> _SHIFT))
+                + xd * np.float32(np.int32(vd >> _SHIFT))
+            )
+    offset *= np.float32(CODE_ZERO)
+    for i in range(scale.size):
+        out[i] = (out[i] - offset) * scale[i]
+
+
+@njit
+def _prefetch_row(codes: np.ndarray, start: np.uint64, length: np.uint64) -> None:
+    for i in range(U(0), length, LINE):
+        prefetch(codes, start + i)

@@ -1,4 +1,4 @@
-"""Scalar building blocks that vectorise: bfloat16 conversion, bit casts and an exponential."""
+"""Scalar building blocks that vectorise: bfloat16 conversion, bit casts, an exponential; and prefetching."""
 
 from __future__ import annotations
 
@@ -40,6 +40,22 @@ def _bits_of_float(typingctx: Any, value: Any) -> Any:
     return types.uint32(types.float32), codegen
 
 
+def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of array[index] (one dimension, contiguous) without waiting for it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", (address.type,), kind)
+        builder.call(function, [address, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), codegen
+
+
+prefetch = cast(Callable[[Any, Any], None], intrinsic(_prefetch))
 float_of_bits = cast(Callable[[Any], Any], intrinsic(_float_of_bits))
 bits_of_float = cast(Callable[[Any], Any], intrinsic(_bits_of_float))
 

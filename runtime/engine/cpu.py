@@ -116,11 +116,10 @@ class CpuEngine:
     def set_k_chunk(self, table: KChunk) -> None:
         """Put a table in force directly (tuning and benchmarks)."""
         self._k_chunk = table
-        for block in self._base.bound:
-            for kind in LINEAR_KINDS:
-                correction = block[kind].correction
-                if correction is not None:
-                    correction.set_k_chunk(getattr(table, kind))
+        for kind in LINEAR_KINDS:
+            corrections = [block[kind].correction for block in self._base.bound]
+            for stack in {c.stack for c in corrections if c is not None}:
+                stack.set_k_chunk(getattr(table, kind))
         self._measured.reset()
 
     def bound_linears(self) -> list[dict[LinearKind, CpuLinear]]:
@@ -149,4 +148,4 @@ class CpuEngine:
     def _channels(self) -> int:
         """Input channels corrected per token, over all layers."""
         corrections = (linear.correction for block in self._base.bound for linear in block.values())
-        return sum(c.channels for c in corrections if c is not None and c.k_chunk)
+        return sum(c.stack.channels for c in corrections if c is not None)

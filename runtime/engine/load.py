@@ -16,11 +16,12 @@ from runtime.errors import DecdecError
 from runtime.int8x import Int8xReader
 from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
 from runtime.layers.compensated import Compensated
-from runtime.layers.correction import Correction
+from runtime.layers.correction import CorrectionStack
 from runtime.layers.int8 import Int8
 from runtime.layers.lowbit import LowBit
 from runtime.model.quantised import Tables, assemble, int8_block, int8_tables
 from runtime.model.spec import ModelSpec
+from runtime.model.weights import linear_shape
 from runtime.progress import JobContext
 from runtime.protocol.commands import Load
 from runtime.protocol.events import Loaded
@@ -82,6 +83,7 @@ class _Loader:
     ) -> None:
         self._reader, self._spec, self._folder, self._base, self._ctx = reader, spec, folder, base, ctx
         self._profile = lowbit.read_profile(folder) if base != "int8" else []
+        self._stacks: dict[LinearKind, CorrectionStack] = {}
 
     def engine(self, context: int, path: TunedPath, lossless: bool) -> tuple[CpuEngine, int]:
         """The engine and the bytes its weights take."""
@@ -99,12 +101,19 @@ class _Loader:
             engine.add_lossless(exact)
         return engine, _size(base, exact, tables)
 
+    def _stack(self, kind: LinearKind) -> CorrectionStack:
+        """The residuals of a kind, all layers together."""
+        if kind not in self._stacks:
+            n_out, n_in = linear_shape(self._spec, kind)
+            self._stacks[kind] = CorrectionStack(len(self._spec.layers), n_in, n_out)
+        return self._stacks[kind]
+
     def _block(self, index: int) -> dict[LinearKind, Linear]:
         stored = lowbit.read_block(self._folder, self._base, index)
         return {
             kind: Compensated(
                 LowBit(stored[kind].base),
-                Correction(stored[kind].correction, self._profile[index][kind]),
+                self._stack(kind).add(index, stored[kind].correction, self._profile[index][kind]),
             )
             for kind in LINEAR_KINDS
         }

@@ -10,7 +10,7 @@ from runtime.layers.lowbit import LowBit
 
 
 class Compensated:
-    """Decode corrects `correction.k_chunk` channels; prefill corrects all of them.
+    """Decode corrects `k_chunk` channels of each 1024; prefill corrects all of them.
 
     The paper leaves the prompt uncorrected. Here every prompt token gets the whole residual, so the KV cache
     has nearly INT8 quality; for many tokens that is one more dense product.
@@ -23,7 +23,8 @@ class Compensated:
     def prefill(self, x: torch.Tensor) -> torch.Tensor:
         """[tokens, n_in] -> [tokens, n_out], every channel corrected."""
         narrow = x.bfloat16()
-        lost = residual_product(narrow, self.correction.codes, self.correction.scale)
+        residual = self.correction.residual()
+        lost = residual_product(narrow, residual.codes, residual.scale)
         return self.base.product(narrow).to(x.dtype) + lost.to(x.dtype)
 
     def decode(self, x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The DecDEC correction of one linear on the CPU: residual, bucket bounds and the live channel counts."""
+"""The DecDEC correction on the CPU: residuals of all layers of a kind, bucket bounds, live channel counts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from kernels import cpu
+from kernels.cpu.halves import pack_halves, unpack_halves
 from kernels.dec.chunks import chunk_bounds, chunk_share
 from kernels.dec.residual import Residual
 from kernels.dec.selection import bucket_bounds
@@ -13,49 +14,71 @@ from kernels.dec.selection import bucket_bounds
 NOTHING = np.empty(0, np.float32)
 
 
-class Correction:
-    """Holds residual codes int8 [n_in, n_out] in host memory and applies `k_chunk` channels per 1024."""
+class CorrectionStack:
+    """Residuals of one linear kind, layer by layer, in host memory; `k_chunk` holds for all of them."""
 
-    def __init__(self, residual: Residual, profile: torch.Tensor) -> None:
-        """profile float32 [n_in]: per chunk, calibrated magnitudes in descending order."""
-        self.codes, self.scale = residual.codes.contiguous(), residual.scale.contiguous()
-        self._profile = profile
-        self._bounds = chunk_bounds(self.codes.shape[0])
-        n_in, n_out = self.codes.shape
-        self._arrays = (
-            self.codes.numpy(),
-            self.scale.numpy(),
-            np.empty(n_in, np.uint8),
-            np.empty(n_in, np.int32),
-        )
-        self._out = np.empty(n_out, np.float32)
-        self._starts = np.array([a for a, _ in self._bounds] + [n_in], np.int64)
-        self.set_k_chunk(0)
+    def __init__(self, layers: int, n_in: int, n_out: int) -> None:
+        half = (n_out + 1) // 2
+        self.n_in, self.n_out, self.k_chunk = n_in, n_out, 0
+        self.codes = torch.empty(layers, n_in, half, dtype=torch.uint8)
+        self.scale = torch.empty(layers, n_out)
+        self._chunks = chunk_bounds(n_in)
+        self._profiles = torch.zeros(layers, n_in)
+        self._counts = np.zeros((layers, len(self._chunks)), np.int64)
+        self._edges = np.zeros((layers, len(self._chunks), 2), np.float32)
+        self._scratch = (np.empty(n_in, np.uint8), np.empty(n_in, np.int32), np.empty(2 * half, np.float32))
+        self._arrays = (self._counts, self._edges, self.codes.numpy(), self.scale.numpy(), *self._scratch)
+        self._result = self._scratch[-1][:n_out]
+
+    def add(self, layer: int, residual: Residual, profile: torch.Tensor) -> Correction:
+        """Fill a layer's place. profile float32 [n_in]: per chunk, calibrated magnitudes, descending."""
+        self.codes[layer] = pack_halves(residual.codes)
+        self.scale[layer] = residual.scale
+        self._profiles[layer] = profile
+        return Correction(self, layer)
+
+    def set_k_chunk(self, k_chunk: int) -> None:
+        """Change the table between two tokens, in every layer."""
+        self.k_chunk = k_chunk
+        counts = [chunk_share(k_chunk, stop - start) for start, stop in self._chunks]
+        self._counts[:] = counts
+        for layer, profile in enumerate(self._profiles):
+            for j, (start, stop) in enumerate(self._chunks):
+                self._edges[layer, j] = bucket_bounds(profile[start:stop], max(counts[j], 1))
 
     @property
     def channels(self) -> int:
-        """Input channels corrected per token at the present k_chunk."""
-        return int(self._counts.sum())
+        """Input channels corrected per token in one layer."""
+        return int(self._counts[0].sum())
 
-    def set_k_chunk(self, k_chunk: int) -> None:
-        """Change the table between two tokens."""
-        counts = [chunk_share(k_chunk, b - a) for a, b in self._bounds]
-        edges = [
-            bucket_bounds(self._profile[a:b], max(k, 1))
-            for (a, b), k in zip(self._bounds, counts, strict=True)
-        ]
-        self.k_chunk = k_chunk
-        self._counts = np.array(counts, np.int64)
-        self._top = np.array([top for top, _ in edges], np.float32)
-        self._middle = np.array([middle for _, middle in edges], np.float32)
-
-    def apply(self, x: np.ndarray) -> np.ndarray:
+    def apply(self, layer: int, x: np.ndarray) -> np.ndarray:
         """Correction float32 [n_out] for x float32 [n_in]; empty when nothing is selected. Reused buffer."""
         if self.k_chunk == 0:
             return NOTHING
-        taken = cpu.correct(x, self._starts, self._counts, self._top, self._middle, *self._arrays, self._out)
-        return self._out if taken else NOTHING
+        return self._result if cpu.correct(x, layer, *self._arrays) else NOTHING
+
+
+class Correction:
+    """One layer of a stack."""
+
+    def __init__(self, stack: CorrectionStack, layer: int) -> None:
+        self.stack, self._layer = stack, layer
+
+    @classmethod
+    def alone(cls, residual: Residual, profile: torch.Tensor) -> Correction:
+        """A layer with a stack of its own."""
+        n_in, n_out = residual.codes.shape
+        return CorrectionStack(1, n_in, n_out).add(0, residual, profile)
+
+    def residual(self) -> Residual:
+        """Codes int8 [n_in, n_out] and scales, unpacked for many tokens at once."""
+        codes = unpack_halves(self.stack.codes[self._layer], self.stack.n_out)
+        return Residual(codes, self.stack.scale[self._layer])
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        """Correction float32 [n_out] for x float32 [n_in]; empty when nothing is selected. Reused buffer."""
+        return self.stack.apply(self._layer, x)
 
     def bytes_in_memory(self) -> int:
         """Bytes of residual codes and scales."""
-        return self.codes.nbytes + self.scale.nbytes
+        return self.stack.codes[self._layer].nbytes + self.stack.scale[self._layer].nbytes

@@ -101,7 +101,7 @@ class Stats(msgspec.Struct, frozen=True, tag="stats"):
 class Done(msgspec.Struct, frozen=True, tag="done"):
     """A command finished. `job`: the command's tag or the job's name; `result`: its JSON document.
 
-    For a generation the result holds text, finish_reason, and the last Stats' figures (design 6, `run --json`).
+    For a generation the result holds text, finish_reason and the last Stats' figures, as `run --json` prints.
     """
 
     job: str

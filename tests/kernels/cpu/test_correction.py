@@ -5,22 +5,35 @@ import pytest
 import torch
 
 from kernels import cpu
+from kernels.cpu.halves import pack_halves, unpack_halves
 from kernels.dec.chunks import chunk_bounds, chunk_share
 from kernels.dec.selection import bucket_bounds, bucket_mask
 
 
 def run(x, k_chunk, profile, codes, scale):
+    """The layer sits in the middle of a stack of three whose neighbours hold other numbers."""
     n_in, n_out = codes.shape
     bounds = chunk_bounds(n_in)
     counts = [chunk_share(k_chunk, b - a) for a, b in bounds]
     edges = [bucket_bounds(profile[a:b], max(k, 1)) for (a, b), k in zip(bounds, counts, strict=True)]
-    chosen, out = np.full(n_in, -1, np.int32), np.full(n_out, 7.0, np.float32)
+    packed = pack_halves(codes)
+    stack = torch.stack([255 - packed, packed, packed.flip(0)])
+    half = packed.shape[1]
+    chosen, out = np.full(n_in, -1, np.int32), np.full(2 * half, 7.0, np.float32)
     total = cpu.correct(
-        x.numpy(), np.array([a for a, _ in bounds] + [n_in], np.int64), np.array(counts, np.int64),
-        np.array([e[0] for e in edges], np.float32), np.array([e[1] for e in edges], np.float32),
-        codes.numpy(), scale.numpy(), np.empty(n_in, np.uint8), chosen, out,
+        x.numpy(), 1, np.array([[9] * len(counts), counts, [9] * len(counts)], np.int64),
+        np.array([np.ones((len(counts), 2)), edges, np.ones((len(counts), 2))], np.float32),
+        stack.numpy(), torch.stack([scale * 0, scale, scale * 2]).numpy(),
+        np.empty(n_in, np.uint8), chosen, out,
     )  # fmt: skip
-    return chosen[:total], torch.from_numpy(out)
+    return chosen[:total], torch.from_numpy(out[:n_out])
+
+
+@pytest.mark.parametrize("n_out", [1, 7, 8, 96])
+def test_codes_survive_packing(n_out):
+    codes = torch.randint(-8, 8, (5, n_out), dtype=torch.int8)
+    assert torch.equal(unpack_halves(pack_halves(codes), n_out), codes)
+    assert pack_halves(codes).shape == (5, -(-n_out // 2))
 
 
 def case(n_in, n_out, seed, spread=1.0):
@@ -32,11 +45,12 @@ def case(n_in, n_out, seed, spread=1.0):
     return x, profile, codes, torch.rand(n_out, generator=g)
 
 
+@pytest.mark.parametrize("n_out", [40, 41])
 @pytest.mark.parametrize("n_in", [576, 1024, 1536, 2500, 7])
 @pytest.mark.parametrize("k_chunk", [1, 2, 8, 33, 128, 1024])
-def test_selects_and_multiplies_as_the_reference(n_in, k_chunk):
+def test_selects_and_multiplies_as_the_reference(n_in, k_chunk, n_out):
     for seed in range(8):
-        x, profile, codes, scale = case(n_in, 40, seed)
+        x, profile, codes, scale = case(n_in, n_out, seed)
         chosen, out = run(x, k_chunk, profile, codes, scale)
         mask = bucket_mask(x[None], k_chunk, profile)[0]
         assert torch.equal(torch.from_numpy(chosen).long().sort().values, mask.nonzero().flatten())

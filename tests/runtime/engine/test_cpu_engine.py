@@ -41,7 +41,7 @@ def compensated(weight):
     base = quantise_rtn(weight, 4)
     residual = quantise_residual(weight - dequantise(base))
     profile = torch.linspace(3, 0, weight.shape[1])
-    return Compensated(LowBit(base), Correction(residual, profile))
+    return Compensated(LowBit(base), Correction.alone(residual, profile))
 
 
 def engine_of(family, make, **changes):

@@ -33,7 +33,7 @@ def compensated(weight):
     base = quantise_rtn(weight, 3)
     residual = quantise_residual(weight - dequantise(base))
     profile = torch.cat([torch.linspace(9, 0, 1024), torch.linspace(9, 0, 128)])
-    layer = Compensated(LowBit(base), Correction(residual, profile))
+    layer = Compensated(LowBit(base), Correction.alone(residual, profile))
     return layer, dequantise(base), dequantise_residual(residual)
 
 
@@ -71,7 +71,7 @@ def test_decode_corrects_more_channels_the_further_the_slider(weight, inputs):
     x, errors = inputs[:1], []
     assert relative(layer.decode(x), x @ base.t()) < 5e-3
     for k_chunk in (0, 8, 64, 256, 1024):
-        layer.correction.set_k_chunk(k_chunk)
+        layer.correction.stack.set_k_chunk(k_chunk)
         errors.append(relative(layer.decode(x), x @ weight.t()))
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 0.2 * errors[0]
@@ -80,5 +80,5 @@ def test_decode_corrects_more_channels_the_further_the_slider(weight, inputs):
 
 def test_the_last_short_chunk_gets_its_share(weight):
     layer, _, _ = compensated(weight)
-    layer.correction.set_k_chunk(64)
-    assert layer.correction.channels == 64 + 8
+    layer.correction.stack.set_k_chunk(64)
+    assert layer.correction.stack.channels == 64 + 8

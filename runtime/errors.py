@@ -18,8 +18,9 @@ class DecdecError(Exception):
     def sentence(self) -> str:
         """The message as one line: `what: why. Fix.`"""
         head = f"{self.what}: {self.why}" if self.why else self.what
-        tail = f" {self.fix[0].upper()}{self.fix[1:]}." if self.fix else ""
-        return " ".join(f"{head}.{tail}".split())
+        tail = f" {self.fix[0].upper()}{self.fix[1:]}" if self.fix else ""
+        end = "" if tail.endswith(("?", "!", ".")) else "."
+        return " ".join(f"{head}.{tail}{end if tail else ''}".split())
 
 
 class Interrupted(DecdecError):

@@ -51,6 +51,13 @@ def evaluate() -> None:
     default="bucket",
     show_default=True,
 )
+@click.option(
+    "--scale",
+    type=click.Choice(["row", "tensor"]),
+    default="row",
+    show_default=True,
+    help="Granularity of the int8 base's scales.",
+)
 @click.option("--windows", type=click.IntRange(min=1), metavar="N", help="Only the first N windows.")
 @click.option("--context", type=click.IntRange(min=2), metavar="N", help="Tokens in a window.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
@@ -61,6 +68,7 @@ def ppl(
     bits: str,
     k_chunk: list[int],
     select: str,
+    scale: str,
     windows: int | None,
     context: int | None,
     as_json: bool,
@@ -77,6 +85,7 @@ def ppl(
         bits=float(bits),
         k_chunk=k_chunk,
         select=select,
+        scale=scale,
         windows=windows,
         context=context,
     )

@@ -13,6 +13,7 @@ from textual.widgets import Footer, Static
 
 from app.actions import ACTIONS, by_slash
 from app.chat.screens.base import EngineScreen
+from app.chat.screens.scrolling import SCROLL_BINDINGS, ScrollActions
 from app.chat.screens.system_prompt import SystemPromptScreen
 from app.chat.widgets.prompt import Prompt
 from app.chat.widgets.slider import QualitySlider
@@ -29,7 +30,7 @@ SLIDE_DELAY_S = 0.05
 MORE_BELOW = "▼ more below — Ctrl+End follows"
 
 
-class ChatScreen(EngineScreen):
+class ChatScreen(ScrollActions, EngineScreen):
     """Turns keys into intents of the session and its state into what is seen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,10 +41,7 @@ class ChatScreen(EngineScreen):
             for a in ACTIONS
             if a.keys
         ),
-        Binding("pageup", "page(-1)", "Page up", show=False, priority=True),
-        Binding("pagedown", "page(1)", "Page down", show=False, priority=True),
-        Binding("ctrl+up", "scroll(-1)", "Line up", show=False, priority=True),
-        Binding("ctrl+down", "scroll(1)", "Line down", show=False, priority=True),
+        *SCROLL_BINDINGS,
     ]
     AUTO_FOCUS = "#prompt"
 
@@ -217,10 +215,6 @@ class ChatScreen(EngineScreen):
         """Start the engine's process again."""
         self.chat_app.restart_engine()
 
-    def action_follow(self) -> None:
-        """To the newest text."""
-        self._transcript.follow()
-
     def action_keys(self) -> None:
         """Show or hide every key."""
         if self.query("HelpPanel"):
@@ -231,16 +225,6 @@ class ChatScreen(EngineScreen):
     async def action_quit(self) -> None:
         """Leave."""
         await self.app.action_quit()
-
-    def action_page(self, direction: int) -> None:
-        """Scroll the transcript by a page, wherever the focus is."""
-        (self._transcript.scroll_page_up if direction < 0 else self._transcript.scroll_page_down)(
-            animate=False
-        )
-
-    def action_scroll(self, direction: int) -> None:
-        """Scroll the transcript by a line."""
-        self._transcript.scroll_relative(y=direction, animate=False)
 
     # Help
 

@@ -11,7 +11,7 @@ from app.chat.widgets.prompt import Prompt
 from app.chat.widgets.slider import QualitySlider
 from app.chat.widgets.transcript import Transcript
 from app.session import Phase
-from app.slider import Position
+from app.slider import DEFAULT_SLOWDOWN_PCT, Position
 from runtime import locations
 from tests.app.chat.helpers import ask, running, seen, until
 
@@ -109,6 +109,7 @@ async def test_newline_keys(key):
 async def test_slider_moves_by_key_during_an_answer(worker):
     worker(rate=100)
     async with running() as (app, pilot):
+        await pilot.press("f7", "f7")
         await ask(app, pilot, "!long", wait=False)
         await until(pilot, lambda: app.session.stats is not None)
         before = app.session.stats.channels_corrected
@@ -127,7 +128,8 @@ async def test_slider_moves_by_key_during_an_answer(worker):
 async def test_slider_keys_from_anywhere_and_focused():
     async with running() as (app, pilot):
         slider = app.session.slider
-        await pilot.press("ctrl+right", "ctrl+right", "ctrl+left")
+        assert slider.position == Position(DEFAULT_SLOWDOWN_PCT)
+        await pilot.press("f7", "f7", "ctrl+right", "ctrl+right", "ctrl+left")
         assert slider.position == Position(0.5)
         await pilot.press("f8", "f8", "f7")
         assert slider.position == Position(2.5)
@@ -161,11 +163,11 @@ async def test_slider_by_mouse_click_and_drag():
 
 async def test_slider_is_remembered():
     async with running() as (app, pilot):
-        await pilot.press("f8", "f8")
+        await pilot.press("f8")
         await until(pilot, lambda: locations.settings_file().exists())
-    assert json.loads(locations.settings_file().read_text())["slowdown_pct"] == 5.0
+    assert json.loads(locations.settings_file().read_text())["slowdown_pct"] == 10.0
     async with running() as (app, pilot):
-        assert app.session.slider.position == Position(5.0)
+        assert app.session.slider.position == Position(10.0)
 
 
 async def test_untuned_slider_says_why_and_a_click_tunes(worker):
@@ -298,7 +300,7 @@ async def test_resizing_while_streaming(worker):
             await pilot.pause(0.1)
         await pilot.press("escape")
         await until(pilot, lambda: not app.session.busy)
-        assert any("stopped" in line for line in seen(app))
+        await until(pilot, lambda: any("stopped" in line for line in seen(app)))
 
 
 @pytest.mark.parametrize("theme", ["decdec-dark", "decdec-light", "ansi-dark", "ansi-light", "nord"])

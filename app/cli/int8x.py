@@ -41,10 +41,17 @@ def verify(model: str | None, as_json: bool) -> int:
 
 @int8x.command()
 @click.argument("model", required=False)
+@click.option("--tensors", is_flag=True, help="Every tensor instead of every kind.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def inspect(model: str | None, as_json: bool) -> None:
+def inspect(model: str | None, tensors: bool, as_json: bool) -> None:
     """Show codecs, levels, scales and bits per weight of MODEL, beside its entropy."""
-    _print(work.job("int8x_inspect", model=_prepared(model)), as_json)
+    from app.cli import int8x_table
+
+    result = work.job("int8x_inspect", model=_prepared(model))
+    if as_json:
+        work.print_json(result)
+    else:
+        int8x_table.show(result, tensors)
 
 
 def _prepared(model: str | None) -> str:
@@ -58,16 +65,8 @@ def _prepared(model: str | None) -> str:
 
 
 def _print(result: dict[str, Any], as_json: bool) -> None:
-    """JSON, or facts first and then one table for every list and group."""
+    """JSON, or one fact a line."""
     if as_json:
         work.print_json(result)
-        return
-    groups = {key: value for key, value in result.items() if isinstance(value, dict | list)}
-    work.print_facts({key: value for key, value in result.items() if key not in groups})
-    for key, value in groups.items():
-        rows = [value] if isinstance(value, dict) else value
-        if rows and all(isinstance(row, dict) for row in rows):
-            click.echo(f"\n{key.replace('_', ' ')}")
-            work.print_table(rows)
-        else:
-            work.print_facts({key: value})
+    else:
+        work.print_facts(result)

@@ -126,13 +126,34 @@ def test_tune_json(worker, model):
     assert {"model", "device", "base_us", "n_tb", "path", "detents"} <= set(json.loads(out))
 
 
+PART = {
+    "weights": 331776,
+    "share": {"3": 0.55, "8": 0.45},
+    "bits_per_weight": 6.439,
+    "entropy_bits_per_weight": 5.2,
+    "huffman_bits_per_weight": 5.3,
+}
+GROUP = {**PART, "tensors": 30, "codecs": {"bitmap (3,8)": 30}}
+INSPECTED = {
+    "model": MODEL,
+    "format_version": 1,
+    "granularity": "tensor",
+    "tensors": [
+        {**PART, "name": "model.layers.0.q", "kind": "q", "codec": "raw", "levels": [8], "granularity": "row"}
+    ],
+    "kinds": [{**GROUP, "kind": "q"}],
+    "decoder_linears": {**GROUP, "kind": "decoder_linears"},
+    "total": {**GROUP, "kind": "total"},
+}
+
+
 def test_jobs_get_their_arguments(worker, model, tmp_path):
     rows = [{"base": "rtn", "bits": 3, "k_chunk": 8, "select": "bucket", "ppl": 72.7}]
     worker(
         jobs={
             "eval_ppl": {"model": MODEL, "text": "t", "tokens": 9, "rows": rows},
             "int8x_verify": {"lossless": True, "tensors": 210, "mismatches": 0},
-            "int8x_inspect": {"bits_per_weight": 6.4},
+            "int8x_inspect": INSPECTED,
             "int8x_encode": {"quant_method": "int8x"},
             "doctor": {"devices": [{"name": "cpu", "usable": True}]},
         }
@@ -145,7 +166,12 @@ def test_jobs_get_their_arguments(worker, model, tmp_path):
     assert "72.7" in cli("eval", "ppl", "--text", str(text))[1]
     code, out, _ = cli("int8x", "verify", "--json")
     assert (code, json.loads(out)["lossless"]) == (0, True)
-    assert "6.4" in cli("int8x", "inspect")[1]
+    by_kind, by_tensor = cli("int8x", "inspect")[1], cli("int8x", "inspect", "--tensors")[1]
+    assert "55.0 / 45.0 %" in by_kind
+    assert "bitmap (3,8) × 30" in by_kind
+    assert "6.439" in by_kind
+    assert "model.layers.0.q" in by_tensor
+    assert "per row" in by_tensor
     assert cli("int8x", "encode", MODEL, str(tmp_path / "dst"))[0] == 0
     assert "✓ cpu" in cli("doctor")[1]
 

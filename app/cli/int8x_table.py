@@ -1,0 +1,42 @@
+"""The table `int8x inspect` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from app.cli import work
+
+Row = dict[str, Any]
+
+
+def show(result: Row, all_tensors: bool) -> None:
+    """One line per tensor kind, or per tensor, then decoder linears and everything."""
+    print(f"{result['model']}: INT8-X version {result['format_version']}, scales per {result['granularity']}")
+    rows = result["tensors"] if all_tensors else result["kinds"]
+    totals = [result["decoder_linears"], result["total"]]
+    work.print_table([_line(row, all_tensors) for row in [*rows, *totals]])
+
+
+def _line(row: Row, all_tensors: bool) -> Row:
+    first = {"tensor": row.get("name", row["kind"])} if all_tensors else {"kind": row["kind"]}
+    return {
+        **first,
+        "weights": f"{row['weights']:,}".replace(",", " "),
+        "codec": ", ".join(_codecs(row)),
+        "share per level": _share(row["share"]),
+        "bit/w": f"{row['bits_per_weight']:.3f}",
+        "Huffman": f"{row['huffman_bits_per_weight']:.3f}",
+        "entropy": f"{row['entropy_bits_per_weight']:.3f}",
+    }
+
+
+def _codecs(row: Row) -> Iterator[str]:
+    if "codecs" in row:
+        yield from (f"{name} × {count}" for name, count in row["codecs"].items())
+    else:
+        yield f"{row['codec']} ({','.join(map(str, row['levels']))}) per {row['granularity']}"
+
+
+def _share(share: dict[str, float]) -> str:
+    return " / ".join(f"{100 * part:.1f}" for part in share.values()) + " %"

@@ -14,7 +14,6 @@ import argparse
 import datetime
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -23,6 +22,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+Parts = dict[str, float]
 
 PROMPT = "Tell me a long story about a lighthouse keeper and the sea."
 TOKENS = 128
@@ -46,56 +47,72 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.only:
-        print(json.dumps({"tokens_per_s": globals()[f"speed_{args.only}"](args)}))
+        print(json.dumps(globals()[f"speed_{args.only}"](args)))
         return
-    report(args, compare(args))
+    speeds, parts = compare(args)
+    report(args, speeds, parts)
 
 
-def compare(args: argparse.Namespace) -> dict[str, list[float]]:
-    """tokens/s of every contender in every round."""
+def compare(args: argparse.Namespace) -> tuple[dict[str, list[float]], dict[str, Parts]]:
+    """tokens/s of every contender in every round, and the parts of a step where they are known."""
     speeds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    parts: dict[str, Parts] = {}
     with tempfile.TemporaryDirectory() as folder:
         export(source_of(args.model), Path(folder))
         for number in range(args.rounds):
             for name, key in CONTENDERS.items():
-                speeds[name].append(measure(args, key, folder))
+                result = measure(args, key, folder)
+                speeds[name].append(result.pop("tokens_per_s"))
+                parts |= {name: result} if result else {}
                 print(f"round {number + 1}: {name}: {speeds[name][-1]:.1f} tok/s", file=sys.stderr)
-    return speeds
+    return speeds, parts
 
 
-def measure(args: argparse.Namespace, key: str, folder: str) -> float:
-    """One contender in a process of its own."""
+def measure(args: argparse.Namespace, key: str, folder: str) -> Parts:
+    """One contender in a process of its own: tokens_per_s, and milliseconds of the parts of a step."""
     command = [sys.executable, __file__, "--only", key, "--folder", folder]
     command += ["--model", args.model, "--threads", str(args.threads)]
-    run = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    return float(json.loads(run.stdout.splitlines()[-1])["tokens_per_s"])
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    return dict(json.loads(run.stdout.splitlines()[-1]))
 
 
-def report(args: argparse.Namespace, speeds: dict[str, list[float]]) -> None:
+def report(args: argparse.Namespace, speeds: dict[str, list[float]], parts: dict[str, Parts]) -> None:
     """Markdown on stdout, and beside it JSON, under --out."""
-    medians = {name: statistics.median(values) for name, values in speeds.items()}
-    first, llama = medians["transformers fp32"], medians["llama.cpp, the GGUF itself"]
+    from runtime.tuner.profile import processor_name
+
     about = {
         "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
+        "machine": f"{processor_name()}, {os.cpu_count()} cores",
         "threads": args.threads,
         "rounds": args.rounds,
         "tokens": TOKENS,
         "model": args.model,
     }
-    lines = [
-        f"{about}",
-        "",
-        "| | tok/s | × transformers fp32 | × llama.cpp | range |",
-        "|---|---|---|---|---|",
-    ]
-    for name, value in medians.items():
-        span = f"{min(speeds[name]):.1f} to {max(speeds[name]):.1f}"
-        lines.append(f"| {name} | {value:.1f} | {value / first:.2f} | {value / llama:.2f} | {span} |")
+    lines = [", ".join(f"{key} {value}" for key, value in about.items()), "", *speed_table(speeds), ""]
+    lines += ["Where a step goes, in milliseconds (medians of the last round):", "", *part_table(parts)]
     print("\n".join(lines))
     if args.out:
         args.out.with_suffix(".md").write_text("\n".join(lines) + "\n")
-        args.out.with_suffix(".json").write_text(json.dumps({**about, "speeds": speeds}, indent=1) + "\n")
+        document = {**about, "speeds": speeds, "step_ms": parts}
+        args.out.with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+def speed_table(speeds: dict[str, list[float]]) -> list[str]:
+    """Medians, ratios and ranges."""
+    medians = {name: statistics.median(values) for name, values in speeds.items()}
+    first, llama = (medians[name] for name in list(CONTENDERS)[:2])
+    lines = ["| | tok/s | × transformers fp32 | × llama.cpp | range |", "|---|---|---|---|---|"]
+    for name, value in medians.items():
+        span = f"{min(speeds[name]):.1f} to {max(speeds[name]):.1f}"
+        lines.append(f"| {name} | {value:.1f} | {value / first:.2f} | {value / llama:.2f} | {span} |")
+    return lines
+
+
+def part_table(parts: dict[str, Parts]) -> list[str]:
+    """Milliseconds of a decode step by part."""
+    names = list(next(iter(parts.values())))
+    lines = [f"| | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    return lines + [f"| {n} | {' | '.join(f'{row[k]:.2f}' for k in names)} |" for n, row in parts.items()]
 
 
 def source_of(model: str) -> Path:
@@ -129,7 +146,7 @@ def timed(step: Callable[[], Any]) -> float:
     return best
 
 
-def speed_transformers(args: argparse.Namespace) -> float:
+def speed_transformers(args: argparse.Namespace) -> Parts:
     """`generate` with its own KV cache; the prefill is measured apart and taken off."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -146,34 +163,34 @@ def speed_transformers(args: argparse.Namespace) -> float:
         return time.perf_counter() - started
 
     seconds(4)
-    return (TOKENS - 1) / (seconds(TOKENS) - seconds(1))
+    return {"tokens_per_s": (TOKENS - 1) / (seconds(TOKENS) - seconds(1))}
 
 
-def speed_llama_cpp(args: argparse.Namespace) -> float:
+def speed_llama_cpp(args: argparse.Namespace) -> Parts:
     """llama.cpp on the GGUF file, greedy."""
     from llama_cpp import Llama
 
     model = Llama(str(source_of(args.model)), n_ctx=1024, n_threads=args.threads, verbose=False)
     model.eval(model.tokenize(PROMPT.encode()))
-    return timed(lambda: model.eval([model.sample(temp=0.0)]))
+    return {"tokens_per_s": timed(lambda: model.eval([model.sample(temp=0.0)]))}
 
 
-def speed_int8(args: argparse.Namespace) -> float:
+def speed_int8(args: argparse.Namespace) -> Parts:
     """This project, the lossless INT8 layers."""
     return speed_of_engine(args, "int8", 0.0)
 
 
-def speed_slider_0(args: argparse.Namespace) -> float:
+def speed_slider_0(args: argparse.Namespace) -> Parts:
     """This project, 4-bit base, no correction."""
     return speed_of_engine(args, "rtn4", 0.0)
 
 
-def speed_slider_10(args: argparse.Namespace) -> float:
+def speed_slider_10(args: argparse.Namespace) -> Parts:
     """This project, 4-bit base, slider at 10 %."""
     return speed_of_engine(args, "rtn4", 10.0)
 
 
-def speed_of_engine(args: argparse.Namespace, base: Any, slowdown: float) -> float:
+def speed_of_engine(args: argparse.Namespace, base: Any, slowdown: float) -> Parts:
     """Greedy decode through the engine; the slider must be tuned for a position above 0."""
     from runtime.worker import environment
 
@@ -198,7 +215,21 @@ def speed_of_engine(args: argparse.Namespace, base: Any, slowdown: float) -> flo
         nonlocal logits
         logits = engine.decode(int(logits.argmax()))
 
-    return timed(step)
+    speed = timed(step)
+    return {"tokens_per_s": speed, **step_parts([engine.time_step(7) for _ in range(48)])}
+
+
+def step_parts(timers: list[Any]) -> Parts:
+    """Medians over timed steps, in milliseconds."""
+
+    def middle(value: Callable[[Any], float]) -> float:
+        return 1e3 * statistics.median(value(timer) for timer in timers)
+
+    whole, head = middle(lambda t: t.step_s), middle(lambda t: t.head_s)
+    products = {kind: middle(lambda t, k=kind: t.product_s[k]) for kind in timers[0].product_s}
+    lost = middle(lambda t: sum(t.correction_s.values()))
+    rest = whole - head - sum(products.values()) - lost
+    return {**products, "head": head, "corrections": lost, "norms, attention, Python": rest, "step": whole}
 
 
 if __name__ == "__main__":

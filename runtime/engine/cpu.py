@@ -85,18 +85,22 @@ class CpuEngine:
     @torch.inference_mode()
     def time_step(self, token: int) -> StepTimer:
         """One step at the present table with every product and correction timed."""
-        timer = self._step.timer = StepTimer()
-        self._step.decode(token)
-        self._step.timer = None
-        return timer
+        return self._run_timed(token)[1]
 
     def _timed_step(self, token: int) -> torch.Tensor:
+        logits, timer = self._run_timed(token)
+        self._measured.add(timer.step_s, sum(timer.correction_s.values()))
+        return logits
+
+    def _run_timed(self, token: int) -> tuple[torch.Tensor, StepTimer]:
         timer = self._step.timer = StepTimer()
         started = time.perf_counter()
-        logits = self._step.decode(token)
-        self._measured.add(time.perf_counter() - started, sum(timer.correction_s.values()))
-        self._step.timer = None
-        return logits
+        try:
+            logits = self._step.decode(token)
+        finally:
+            self._step.timer = None
+        timer.step_s = time.perf_counter() - started
+        return logits, timer
 
     def set_slowdown(self, pct: float, lossless: bool) -> None:
         """Ask for a slider position; the next step takes it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -87,7 +88,11 @@ class CpuStep:
             self._mlp(block)
         self._cache.advance(1)
         cpu.start_linear(h, self._norm, self._eps, self._final.x, self._final.bits)
-        return self._logits()
+        started = time.perf_counter()
+        logits = self._logits()
+        if self.timer is not None:
+            self.timer.head_s = time.perf_counter() - started
+        return logits
 
     def _attention(self, block: _StepBlock, position: int) -> None:
         norms, target = block.norms, self._inputs["o"]

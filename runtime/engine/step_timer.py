@@ -11,11 +11,12 @@ from runtime.layers.base import LINEAR_KINDS, LinearKind
 
 
 class StepTimer:
-    """Sums over all blocks of one step, in seconds."""
+    """Sums over all blocks of one step, in seconds; the rest of `step_s` went into small operations."""
 
     def __init__(self) -> None:
         self.product_s: dict[LinearKind, float] = dict.fromkeys(LINEAR_KINDS, 0.0)
         self.correction_s: dict[LinearKind, float] = dict.fromkeys(LINEAR_KINDS, 0.0)
+        self.head_s = self.step_s = 0.0
 
     def run(self, kind: LinearKind, linear: CpuLinear) -> tuple[np.ndarray, np.ndarray]:
         """Product bits and correction of a linear, both timed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 from app.cli import work
 from app.models import Target
@@ -39,6 +39,7 @@ class Answer:
     max_tokens: int | None = None
     slowdown_pct: float | None = None
     tune: bool = False
+    base: Literal["rtn4", "rtn3", "int8"] = "rtn4"
     out: TextIO | None = None
     _loaded: Loaded | None = field(default=None, init=False)
     _ends_line: bool = field(default=True, init=False)
@@ -57,11 +58,11 @@ class Answer:
         if not self.target.prepared:
             print(f"{name} is not here yet: fetching and preparing it.", file=sys.stderr)
             yield Prepare(self.target.source)
-        yield Load(name)
-        if self.tune and not self._is_tuned():
+        yield Load(name, self.base)
+        if self.tune and self.base != "int8" and not self._is_tuned():
             print(f"{name} is not tuned on this device yet: tuning it.", file=sys.stderr)
-            yield Tune(name)
-            yield Load(name)
+            yield Tune(name, self.base)
+            yield Load(name, self.base)
         if slowdown := self._slowdown():
             yield SetSlowdown(slowdown)
         yield Generate((Message("user", self.prompt),), self.sampling, self.max_tokens)

@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from app.cli import work
 
+Scale = Literal["tensor", "row"] | None
+SCALE = click.option(
+    "--scale",
+    type=click.Choice(["tensor", "row"]),
+    help="INT8 scales per tensor (smaller, the default) or per row (closer to the source).",
+)
+
 
 @click.command()
 @click.argument("model")
-def pull(model: str) -> None:
+@SCALE
+def pull(model: str, scale: Scale) -> None:
     """Fetch and prepare MODEL: a catalogue name, owner/name of a hub, a folder, or a .gguf file."""
     from app.models import target
 
-    _prepare(target(model).source)
+    _prepare(target(model).source, None, scale)
 
 
 @click.command(name="import")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--name", metavar="NAME", help="What to call it here.")
-def import_(path: Path, name: str | None) -> None:
+@SCALE
+def import_(path: Path, name: str | None, scale: Scale) -> None:
     """Prepare a model from a local folder in Hugging Face layout, or from a .gguf file."""
-    _prepare(str(path.resolve()), name)
+    _prepare(str(path.resolve()), name, scale)
 
 
-def _prepare(source: str, name: str | None = None) -> None:
+def _prepare(source: str, name: str | None, scale: Scale) -> None:
     from runtime.protocol.commands import Prepare
 
-    result = work.run(Prepare(source, name))
+    result = work.run(Prepare(source, name, scale))
     click.echo(f"{result.get('name', name or source)} is ready.")
 
 

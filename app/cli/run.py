@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import signal
 import sys
+from typing import Literal
 
 import click
 
 from app.cli import work
 
+Base = Literal["rtn4", "rtn3", "int8"]
+
 
 @click.command()
 @click.option("-m", "--model", metavar="MODEL", help="A prepared model, or anything `pull` takes.")
 @click.option("--slowdown", type=click.FloatRange(0, 20), metavar="PCT", help="Slider, 0 to 20.")
+@click.option(
+    "--base",
+    type=click.Choice(["rtn4", "rtn3", "int8"]),
+    default="rtn4",
+    show_default=True,
+    help="The low-bit weights to answer with; int8 is lossless.",
+)
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="End the answer after N tokens.")
 @click.option("--temperature", type=click.FloatRange(0, 100), metavar="T", help="0 is greedy.")
 @click.option("--seed", type=int, metavar="N", help="Makes sampling repeatable.")
@@ -21,6 +31,7 @@ from app.cli import work
 def run(
     model: str | None,
     slowdown: float | None,
+    base: Base,
     max_tokens: int | None,
     temperature: float | None,
     seed: int | None,
@@ -39,7 +50,8 @@ def run(
         Sampling(temperature=temperature, seed=seed),
         max_tokens,
         slowdown,
-        tune=bool(slowdown),
+        tune=bool(slowdown) and base != "int8",
+        base=base,
         out=None if as_json else sys.stdout,
     ).run()
     if as_json:

@@ -129,7 +129,7 @@ def _require_base(record: store.ModelRecord, base: str) -> None:
         raise DecdecError(
             f"{record.name} has no {base} base",
             f"it was prepared with {', '.join(record.record.get('bases', [])) or 'none'}",
-            f"run: decdec-chat pull {record.name} --bits {base[-1]}",
+            f"run: decdec-chat pull {record.name}",
         )
 
 

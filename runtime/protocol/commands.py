@@ -49,11 +49,14 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
 
 
 class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
-    """Fetch a model from its source and make every file a chat needs; does nothing if all is there."""
+    """Fetch a model from its source and make every file a chat needs; does nothing if all is there.
+
+    `scale`: granularity of the INT8 scales; None takes what is there, and per tensor for a new model.
+    """
 
     model: str
     name: str | None = None
-    scale: Literal["tensor", "row"] = "tensor"
+    scale: Literal["tensor", "row"] | None = None
     bits: tuple[int, ...] = (4, 3)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.cpu.scalars import prefetch
+from kernels.cpu.scalars import from_bf16, prefetch
 from kernels.jit import njit, njit_relaxed
 
 U = np.uint64
@@ -42,7 +42,7 @@ def correct(
 
     x float32 [n_in]; counts int64 [layers, chunks]: channels to take of each 1024; bounds float32
     [layers, chunks, 2]: bk0 and bk15; codes uint8 [layers, n_in, ceil(n_out / 2)], see `pack_halves`;
-    scale float32 [layers, n_out]; buckets uint8 [n_in] and chosen int32 [n_in] are scratch; out float32
+    scale bfloat16 bits [layers, n_out]; buckets uint8 [n_in] and chosen int32 [n_in] are scratch; out float32
     [2 * ceil(n_out / 2)]. With nothing to select, out is left alone.
     """
     total = 0
@@ -55,7 +55,8 @@ def correct(
     if total > 0:
         half = codes.shape[2]
         at = layer * codes.shape[1] * half
-        _accumulate(x, chosen, total, codes.reshape(-1), at, half, scale[layer], out)
+        _accumulate(x, chosen, total, codes.reshape(-1), at, half, out)
+        _rescale(x, chosen, total, scale.reshape(-1), layer * scale.shape[1], out)
     return total
 
 
@@ -108,19 +109,17 @@ def _accumulate(
     codes: np.ndarray,
     at: int,
     half: int,
-    scale: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Rows of `half` bytes at codes[at + c * half], four at a time; rows further on are asked for early.
+    """out = sum of x[c] * stored code, rows of `half` bytes at codes[at + c * half], four at a time.
 
-    The code's zero point of 8 is taken off once, as 8 * sum of x.
+    Rows further on are asked for early.
     """
     n, start = U(half), U(at)
     for i in range(out.size):
         out[i] = _ZERO
     for j in range(min(AHEAD, total)):
         _prefetch_row(codes, start + U(chosen[j]) * n, n)
-    offset = _ZERO
     for j in range(0, total, 4):
         for later in range(j + AHEAD, min(j + AHEAD + 4, total)):
             _prefetch_row(codes, start + U(chosen[later]) * n, n)
@@ -130,7 +129,6 @@ def _accumulate(
         xb = x[chosen[b]] if j + 1 < total else _ZERO
         xc = x[chosen[c]] if j + 2 < total else _ZERO
         xd = x[chosen[d]] if j + 3 < total else _ZERO
-        offset += xa + xb + xc + xd
         ra, rb = start + U(chosen[j]) * n, start + U(chosen[b]) * n
         rc, rd = start + U(chosen[c]) * n, start + U(chosen[d]) * n
         for i in range(n):
@@ -147,9 +145,19 @@ def _accumulate(
                 + xc * np.float32(np.int32(vc >> _SHIFT))
                 + xd * np.float32(np.int32(vd >> _SHIFT))
             )
+
+
+@njit_relaxed
+def _rescale(
+    x: np.ndarray, chosen: np.ndarray, total: int, scale: np.ndarray, at: int, out: np.ndarray
+) -> None:
+    """Take the codes' zero point of 8 off, once for all rows as 8 * sum of x, and apply the output scales."""
+    offset = _ZERO
+    for j in range(total):
+        offset += x[chosen[j]]
     offset *= np.float32(CODE_ZERO)
-    for i in range(scale.size):
-        out[i] = (out[i] - offset) * scale[i]
+    for i in range(U(min(out.size, scale.size - at))):
+        out[i] = (out[i] - offset) * from_bf16(scale[U(at) + i])
 
 
 @njit

@@ -35,8 +35,12 @@ class StepMeasurer:
         return self._cost(0)[0][kind]
 
     def corrected_us(self, kind: LinearKind, k_chunk: int) -> float:
-        """Microseconds of a product with k_chunk channels per 1024 corrected."""
-        return self.base_us(kind) + (self._cost(k_chunk)[1][kind] if k_chunk else 0.0)
+        """Microseconds of a product with k_chunk channels per 1024 corrected.
+
+        What the call and the clock cost without any correction is part of every step and does not count.
+        """
+        added = self._cost(k_chunk)[1][kind] - self._cost(0)[1][kind]
+        return self.base_us(kind) + max(added, 0.0)
 
     def limit(self, kind: LinearKind) -> int:
         """Largest k_chunk: every channel."""

@@ -42,4 +42,5 @@ class CpuLinear:
 
     def correct(self) -> np.ndarray:
         """The correction, float32 [n_out], or an empty array."""
-        return NOTHING if self.correction is None else self.correction.apply(self._source.x)
+        correction = self.correction
+        return NOTHING if correction is None else correction.stack.apply(correction.layer, self._source.x)

@@ -10,6 +10,10 @@ from kernels.dec.chunks import chunk_bounds, chunk_share
 from kernels.dec.selection import bucket_bounds, bucket_mask
 
 
+def bits(tensor):
+    return tensor.bfloat16().view(torch.int16).numpy()
+
+
 def run(x, k_chunk, profile, codes, scale):
     """The layer sits in the middle of a stack of three whose neighbours hold other numbers."""
     n_in, n_out = codes.shape
@@ -23,7 +27,7 @@ def run(x, k_chunk, profile, codes, scale):
     total = cpu.correct(
         x.numpy(), 1, np.array([[9] * len(counts), counts, [9] * len(counts)], np.int64),
         np.array([np.ones((len(counts), 2)), edges, np.ones((len(counts), 2))], np.float32),
-        stack.numpy(), torch.stack([scale * 0, scale, scale * 2]).numpy(),
+        stack.numpy(), bits(torch.stack([scale * 0, scale, scale * 2])),
         np.empty(n_in, np.uint8), chosen, out,
     )  # fmt: skip
     return chosen[:total], torch.from_numpy(out[:n_out])
@@ -42,7 +46,7 @@ def case(n_in, n_out, seed, spread=1.0):
     parts = [torch.randn(16, b - a, generator=g).abs().amax(0) for a, b in chunk_bounds(n_in)]
     profile = torch.cat([p.sort(descending=True).values for p in parts])
     codes = torch.randint(-7, 8, (n_in, n_out), generator=g, dtype=torch.int8)
-    return x, profile, codes, torch.rand(n_out, generator=g)
+    return x, profile, codes, torch.rand(n_out, generator=g).bfloat16().float()
 
 
 @pytest.mark.parametrize("n_out", [40, 41])

@@ -6,12 +6,14 @@ from __future__ import annotations
 class DecdecError(Exception):
     """A failure a user can act on: what failed, why, and what to do.
 
-    Parts are sentence fragments without a final full stop; `sentence` joins them.
+    Parts are sentence fragments; a final full stop, as libraries' messages have, is dropped. `sentence` joins
+    them.
     `code` is the process exit code (1 failed, 2 wrong usage, 130 interrupted).
     """
 
     def __init__(self, what: str, why: str = "", fix: str = "", code: int = 1) -> None:
-        self.what, self.why, self.fix, self.code = what, why, fix, code
+        self.what, self.why, self.fix = (part.rstrip(". ") for part in (what, why, fix))
+        self.code = code
         super().__init__(self.sentence)
 
     @property

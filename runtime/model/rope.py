@@ -14,6 +14,7 @@ import torch
 
 from runtime.errors import DecdecError
 
+MAX_DIM = 1 << 14
 SUPPORTED = ("default", "linear", "llama3", "longrope")
 
 
@@ -44,6 +45,10 @@ def rope_spec(parameters: dict[str, Any], head_dim: int, max_positions: int) -> 
         )
     dim = int(head_dim * float(parameters.get("partial_rotary_factor", 1.0)))
     base = float(parameters.get("rope_theta", 10000.0))
+    if not (0 < dim <= min(head_dim, MAX_DIM) and 0 < base < math.inf):
+        raise DecdecError(
+            "The rotary embedding is malformed", f"{dim} dimensions rotate, rope_theta is {base}"
+        )
     inv_freq = base ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)
     factor = 1.0
     if kind == "linear":

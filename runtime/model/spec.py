@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from runtime.errors import DecdecError
-from runtime.model.rope import RopeSpec, rope_spec
+from runtime.model.rope import MAX_DIM, RopeSpec, rope_spec
 
 Activation = Literal["silu", "gelu_tanh"]
 
@@ -17,6 +17,7 @@ _LIMITS = {
     "hidden_size": 1 << 17,
     "intermediate_size": 1 << 19,
     "num_hidden_layers": 1024,
+    "num_attention_heads": 1 << 14,
 }
 
 
@@ -52,6 +53,14 @@ class ModelSpec:
     ropes: tuple[RopeSpec, ...]
 
     def __post_init__(self) -> None:
+        for name, value, limit in (
+            ("num_key_value_heads", self.n_kv_heads, self.n_heads),
+            ("head_dim", self.head_dim, MAX_DIM),
+            ("max_position_embeddings", self.context, 1 << 31),
+            ("rms_norm_eps", self.norm_eps, 1.0),
+        ):
+            if not 0 < value <= limit:
+                raise _implausible(name, value)
         if self.n_heads % self.n_kv_heads:
             raise DecdecError(
                 "The model's configuration is inconsistent",
@@ -74,8 +83,10 @@ class ModelSpec:
         config = config.get("text_config", config) if config.get("model_type") == "gemma3" else config
         try:
             return _read(config)
-        except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError) as error:
-            raise DecdecError("The model's configuration could not be read", f"field {error}") from error
+        except KeyError as error:
+            raise DecdecError("The model's configuration is incomplete", f"{error} is missing") from error
+        except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise DecdecError("The model's configuration could not be read", str(error)) from error
 
 
 def _read(c: dict[str, Any]) -> ModelSpec:
@@ -84,7 +95,7 @@ def _read(c: dict[str, Any]) -> ModelSpec:
         raise DecdecError(f"Models of type {family!r} are not supported", f"known are {', '.join(FAMILIES)}")
     for name, limit in _LIMITS.items():
         if not 0 < int(c[name]) <= limit:
-            raise DecdecError("The model's configuration is not plausible", f"{name} is {c[name]}")
+            raise _implausible(name, c[name])
     gemma = family == "gemma3_text"
     n_heads = int(c["num_attention_heads"])
     head_dim = int(c.get("head_dim") or c["hidden_size"] // n_heads)
@@ -109,6 +120,10 @@ def _read(c: dict[str, Any]) -> ModelSpec:
         layers=layers,
         ropes=ropes,
     )
+
+
+def _implausible(name: str, value: object) -> DecdecError:
+    return DecdecError("The model's configuration is not plausible", f"{name} is {str(value)[:40]}")
 
 
 def _activation(c: dict[str, Any]) -> Activation:

@@ -13,6 +13,7 @@ from runtime.errors import DecdecError, Interrupted
         (("It failed", "", "free some space"), "It failed. Free some space."),
         (("It failed", "no model", "did you mean x?"), "It failed: no model. Did you mean x?"),
         (("It\nfailed", "a  b"), "It failed: a b."),
+        (("It failed", "the library says so.", "try again."), "It failed: the library says so. Try again."),
     ],
 )
 def test_sentence(parts, sentence):

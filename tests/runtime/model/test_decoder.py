@@ -55,6 +55,11 @@ def test_truncated_cache_forgets():
         ({"hidden_act": "relu"}, "relu"),
         ({"rope_parameters": {"rope_type": "dynamic", "factor": 2}}, "dynamic"),
         ({"hidden_size": None}, "configuration"),
+        ({"num_attention_heads": 0}, "num_attention_heads is 0"),
+        ({"num_key_value_heads": -2}, "num_key_value_heads is -2"),
+        ({"head_dim": -32}, "-32 dimensions"),
+        ({"max_position_embeddings": -1}, "max_position_embeddings is -1"),
+        ({"rms_norm_eps": float("nan")}, "rms_norm_eps is nan"),
     ],
 )
 def test_unsupported_configurations_are_refused_in_a_sentence(change, word):

@@ -7,26 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from runtime.errors import DecdecError
+from runtime.store import atomic
 
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 SPECIAL_TOKENS = "special_tokens_map.json"
 GENERATION = "generation_config.json"
 TEMPLATE = "chat_template.jinja"
+ALL = (TOKENIZER, TOKENIZER_CONFIG, SPECIAL_TOKENS, GENERATION, TEMPLATE)
 MAX_TOKENIZER_BYTES = 256 << 20
 MAX_TEMPLATE_BYTES = 1 << 20
 
 
 def write_file(folder: Path, name: str, data: bytes) -> None:
-    """One file of the folder, which is made if it is not there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise DecdecError(
-            f"{folder / name} cannot be written", reason, "check space and permissions"
-        ) from error
+    """One file of the folder, which is made if it is not there.
+
+    By rename: the file in its place may be a second name of a published model's.
+    """
+    atomic.write_bytes(folder / name, data)
 
 
 def write_object(folder: Path, name: str, value: dict[str, Any]) -> None:

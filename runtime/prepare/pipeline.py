@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from kernels.int8x import Granularity
 from runtime import sources, store
 from runtime.checkpoint import open_checkpoint
 from runtime.errors import DecdecError
@@ -14,7 +15,8 @@ from runtime.int8x import Int8xWriter, fingerprint
 from runtime.model.spec import ModelSpec
 from runtime.prepare.calibrate import calibrate
 from runtime.prepare.encode import Encoder
-from runtime.prepare.sizes import staging_bytes
+from runtime.prepare.sizes import staging_bytes, tree_bytes
+from runtime.prepare.text import write_text
 from runtime.progress import JobContext
 from runtime.protocol.commands import Prepare
 from runtime.store import ModelRecord, atomic
@@ -36,14 +38,14 @@ def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
     source = sources.resolve(command.model)
     name = command.name or source.name
     path = source.fetch(ctx)
-    identity = {"source": source.record, "scale": command.scale, "fingerprint": fingerprint(path)}
+    identity = {"source": source.record, "scale": scale_of(command), "fingerprint": fingerprint(path)}
     with store.building(name, identity, ctx) as staging:
         _check_room(path, staging, command)
         bits_per_weight = _fill(path, staging, command, ctx)
         record = {
             **source.record,
             "bits_per_weight": bits_per_weight,
-            "scale": command.scale,
+            "scale": scale_of(command),
             "bases": [f"rtn{bits}" for bits in command.bits],
             "source_path": str(path),
         }
@@ -55,8 +57,13 @@ def existing(command: Prepare) -> ModelRecord | None:
     for record in store.models():
         wanted = {f"rtn{bits}" for bits in command.bits}
         if record.name == _store_name(command) and wanted <= set(record.record.get("bases", [])):
-            return record if record.record.get("scale") == command.scale else None
+            return record if command.scale in (None, record.record.get("scale")) else None
     return None
+
+
+def scale_of(command: Prepare) -> Granularity:
+    """The granularity of a new model."""
+    return command.scale or "tensor"
 
 
 def summary(record: ModelRecord) -> dict[str, Any]:
@@ -80,15 +87,17 @@ def _store_name(command: Prepare) -> str:
 
 
 def _check_room(path: Path, staging: Path, command: Prepare) -> None:
+    """What an interrupted run has made needs no room a second time."""
     checkpoint = open_checkpoint(path)
-    store.require_space(staging, staging_bytes(checkpoint, ModelSpec.from_config(checkpoint.config), command))
+    needed = staging_bytes(checkpoint, ModelSpec.from_config(checkpoint.config), command)
+    store.require_space(staging, max(0, needed - tree_bytes(staging)))
 
 
 def _fill(path: Path, staging: Path, command: Prepare, ctx: JobContext) -> float:
     """Make every file of the model in `staging`; gives the bits per weight of the INT8-X form."""
     checkpoint = open_checkpoint(path)
-    checkpoint.write_tokenizer(staging)
-    writer = Int8xWriter(staging, command.scale, source=fingerprint(path))
+    write_text(checkpoint, staging)
+    writer = Int8xWriter(staging, scale_of(command), source=fingerprint(path))
     encoder = Encoder(checkpoint, writer, staging, command.bits)
     encoder.run(ctx)
     quantization = writer.finish()

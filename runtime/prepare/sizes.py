@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from pathlib import Path
 
 from runtime.checkpoint import Checkpoint
 from runtime.layers.base import LINEAR_KINDS
@@ -24,3 +25,8 @@ def staging_bytes(checkpoint: Checkpoint, spec: ModelSpec, command: Prepare) -> 
     linears = len(spec.layers) * sum(n_out * n_in for n_out, n_in in shapes)
     bases = sum(int(linears * BASE_BITS[bits] / 8) for bits in command.bits)
     return coded + bases + TOKENIZER_BYTES
+
+
+def tree_bytes(folder: Path) -> int:
+    """Size of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -40,10 +40,13 @@ def building(
             _drop_foreign(staging, identity)
             staging.mkdir(parents=True, exist_ok=True)
             _drop_temporaries(staging)
-        if identity is not None:
-            atomic.write_json(staging / _IDENTITY, identity)
-        _seed(name, staging, identity, ctx or JobContext.silent())
-        yield staging
+        try:
+            if identity is not None:
+                atomic.write_json(staging / _IDENTITY, identity)
+            _seed(name, staging, identity, ctx or JobContext.silent())
+            yield staging
+        finally:
+            _drop_empty(staging)
 
 
 def publish(name: str, staging: Path, record: dict[str, Any], ctx: JobContext | None = None) -> ModelRecord:
@@ -98,6 +101,12 @@ def _made_from(folder: Path, identity: dict[str, Any] | None) -> bool:
     except (FileNotFoundError, msgspec.DecodeError):
         return False
     return bool(known == msgspec.json.decode(msgspec.json.encode(identity)))
+
+
+def _drop_empty(folder: Path) -> None:
+    """Leave nothing of a source that was refused before its first file was made."""
+    if folder.is_dir() and not manifest.contents(folder):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _drop_temporaries(folder: Path) -> None:

@@ -91,6 +91,14 @@ def test_a_whole_model_is_not_made_again(home, source):
     assert {p: p.stat().st_mtime_ns for p in first.path.rglob("*")} == times
 
 
+def test_scales_per_row_are_kept_until_others_are_asked_for(home, source):
+    first = prepared(source, scale="row")
+    assert Int8xReader(first.path).coded_entry("model.layers.0.mlp.up_proj.weight").granularity == "row"
+    assert prepared(source) == first
+    again = prepared(source, scale="tensor")
+    assert Int8xReader(again.path).coded_entry("model.layers.0.mlp.up_proj.weight").granularity == "tensor"
+
+
 def test_a_missing_base_is_added(home, source):
     assert prepared(source, bits=(4,)).record["bases"] == ["rtn4"]
     with pytest.raises(DecdecError, match="no rtn3 base"):
@@ -134,3 +142,32 @@ def test_a_full_disk_is_noticed_before_the_first_byte(home, source, monkeypatch)
     with pytest.raises(DecdecError, match="DECDEC_HOME"):
         prepared(source)
     assert store.models() == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("tokenizer.json", '{"model": {}}', "tokenizer or chat template cannot be used"),
+        ("chat_template.jinja", "{% bad %}", "tokenizer or chat template cannot be used"),
+        ("config.json", '{"model_type": "mamba"}', "mamba"),
+    ],
+)
+def test_what_cannot_chat_is_refused_before_encoding_and_leaves_nothing(home, source, file, content, words):
+    (source / file).write_text(content)
+    with pytest.raises(DecdecError, match=words) as caught:
+        prepared(source)
+    assert str(home) not in caught.value.sentence
+    assert list((home / "models").iterdir()) == []
+
+
+def test_continuing_needs_room_only_for_what_is_missing(home, source, monkeypatch):
+    asked = []
+    monkeypatch.setattr(store, "require_space", lambda folder, needed: asked.append(needed))
+    stops = (step for step in [False] * 12 + [True])
+    with pytest.raises(Interrupted):
+        prepare(Prepare(str(source)), JobContext("prepare", lambda event: None, lambda: next(stops)))
+    made = [p for p in (home / "models").rglob("*") if p.is_file() and p.name != ".identity.json"]
+    there = sum(p.stat().st_size for p in made)
+    prepared(source)
+    assert there > 0
+    assert asked[0] - asked[1] == there

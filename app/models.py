@@ -23,7 +23,7 @@ def target(wanted: str | None) -> Target:
 
     Touches no network. Raises DecdecError with near names when it is nothing known.
     """
-    text = wanted or catalogue.default().name
+    text = catalogue.default().name if wanted is None else wanted
     prepared = {record.name.lower(): record.name for record in store.models()}
     if text.lower() in prepared:
         return Target(prepared[text.lower()], text, True)

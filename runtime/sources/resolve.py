@@ -35,7 +35,7 @@ def resolve(name_or_path: str) -> Source:
     raise DecdecError(
         f"There is no model {name_or_path!r}",
         "it is neither a path, nor in the catalogue, nor a hub repository (owner/name)",
-        fix or "decdec-chat models lists what is here",
+        fix or "run decdec-chat models to see what is here",
     )
 
 
@@ -53,7 +53,7 @@ def _local(text: str) -> Source | None:
         is_folder, is_file = path.is_dir(), path.is_file()
     except (OSError, ValueError, RuntimeError):
         return None
-    if is_folder and (_LOOKS_LIKE_PATH.search(text) or (path / "config.json").is_file()):
+    if is_folder and text.strip() and (_LOOKS_LIKE_PATH.search(text) or (path / "config.json").is_file()):
         return FolderSource(path.resolve())
     if is_file:
         return _file(path.resolve())

@@ -186,6 +186,7 @@ def test_a_mismatch_is_a_failure(worker, model):
     [
         (["run", "-m", "smollm2-135m-instrct", "x"], 1, f"{MODEL}"),
         (["rm", "nothing-like-it"], 1, "nothing-like-it"),
+        (["pull", ""], 1, "There is no model ''"),
         (["int8x", "verify"], 1, "There is no local model"),
         (["run"], 2, "nothing to answer"),
         (["run", "--slowdown", "21", "x"], 2, "slowdown"),

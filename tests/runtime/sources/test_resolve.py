@@ -48,6 +48,12 @@ def test_what_is_nothing_is_refused(name):
         resolve(name)
 
 
+def test_no_name_is_not_the_current_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    with pytest.raises(DecdecError, match="There is no model ''"):
+        resolve("")
+
+
 def test_near_names_are_offered():
     with pytest.raises(DecdecError, match=r"Try SmolLM2-135M-Instruct or "):
         resolve("smolm2")

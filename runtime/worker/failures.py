@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import gc
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from runtime import locations
 from runtime.errors import DecdecError
 from runtime.protocol.events import Failed
+from runtime.store.oserrors import explain
 
 MAX_LOG_BYTES = 1 << 20
 _ALLOCATION_FAILED = ("can't allocate memory", "not enough memory", "out of memory")
@@ -54,9 +54,10 @@ def release_memory() -> None:
 
 
 def _system_failure(job: str, error: OSError) -> Failed:
-    what = f"{error.filename} cannot be used" if error.filename else f"A file could not be used by {job}"
-    fix = "free some space, or set DECDEC_HOME to another disk" if error.errno == errno.ENOSPC else ""
-    return Failed(job, what, error.strerror or _first_line(error), fix)
+    """Libraries' files without a name (a cache of compiled kernels) lie in the home folder."""
+    path = Path(error.filename) if isinstance(error.filename, str) else locations.home()
+    explained = explain(error, path, job.capitalize())
+    return Failed(job, explained.what, explained.why, explained.fix)
 
 
 def _first_line(error: BaseException) -> str:

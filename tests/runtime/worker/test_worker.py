@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shlex
 import signal
@@ -32,7 +33,7 @@ from runtime.protocol import (
     Token,
     encode,
 )
-from runtime.worker import jobs
+from runtime.worker import failures, jobs
 from tests.fakes.small_tokenizers import write_byte_level
 
 ROOT = Path(__file__).parents[3]
@@ -139,7 +140,7 @@ async def test_every_failure_is_a_sentence_and_the_worker_lives(client, home):
     expected = {
         "unexpected": ("unexpectedly", "surprise"),
         "memory": ("Memory ran out", "memory"),
-        "full_disk": ("/some/file", "No space left"),
+        "full_disk": ("/some/file", "the disk of /some/file is full"),
         "no_such_job": ("no_such_job", "doctor"),
     }
     for job, (_, part) in expected.items():
@@ -202,3 +203,9 @@ def test_an_interrupt_of_the_terminal_is_not_its_business(home):
 def test_job_names_of_the_command_line_are_known():
     int8x = {"int8x_encode", "int8x_verify", "int8x_inspect"}
     assert set(jobs.JOBS) == int8x | {"prepare", "tune", "eval_ppl", "doctor"}
+
+
+def test_a_full_disk_under_a_library_s_unnamed_file_says_what_to_do(home):
+    failed = failures.failed("prepare", OSError(errno.ENOSPC, "No space left on device"))
+    assert str(home) in failed.why
+    assert "DECDEC_HOME" in failed.fix

@@ -10,6 +10,7 @@ from runtime.engine.bench_linears import StepMeasurer
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.progress import JobContext
 from runtime.protocol.commands import Tune
+from runtime.store.locks import exclusive
 from runtime.tuner import search
 from runtime.tuner.profile import Machine, Profile, write_profile
 
@@ -31,10 +32,14 @@ class Measurer(Protocol):
 
 
 def tune(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
-    """Measure, search, store. `args`: the fields of a Tune command; result as in `tune --json`."""
+    """Measure, search, store. `args`: the fields of a Tune command; result as in `tune --json`.
+
+    One at a time, for two would measure each other; and refused at once where the result cannot be written.
+    """
     command = msgspec.convert(args, Tune)
-    profile = measured_profile(command, StepMeasurer(command.model, command.base, ctx), ctx)
-    write_profile(profile)
+    with exclusive("tune", "Tuning"):
+        profile = measured_profile(command, StepMeasurer(command.model, command.base, ctx), ctx)
+        write_profile(profile)
     return summary(profile)
 
 

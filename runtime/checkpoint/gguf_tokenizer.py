@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from runtime.checkpoint.files import damaged, shown
 from runtime.checkpoint.gguf_fields import GgufFields
@@ -79,8 +81,8 @@ def _token(fields: GgufFields, tokens: list[str], key: str) -> str | None:
 
 def _convert(fields: GgufFields, vocabulary: dict[str, Any], special: dict[str, str | None]) -> Any:
     from transformers import PreTrainedTokenizerFast
-    from transformers.integrations.gguf import convert_gguf_tokenizer
 
+    convert_gguf_tokenizer = _converter()
     adds_bos = fields.flag(_PREFIX + "add_bos_token", vocabulary.get("tokenizer_type") == "llama")
     adds_eos = fields.flag(_PREFIX + "add_eos_token", False)
     try:
@@ -95,6 +97,13 @@ def _convert(fields: GgufFields, vocabulary: dict[str, Any], special: dict[str, 
             f"its tokenizer cannot be converted ({shown(str(error))})",
             "use another GGUF of the model",
         ) from error
+
+
+def _converter() -> Callable[[str, dict[str, Any]], tuple[Any, dict[str, Any]]]:
+    """transformers' own conversion, which has moved between releases."""
+    homes = ("transformers.integrations.gguf", "transformers.integrations.ggml")
+    found = (getattr(importlib.import_module(home), "convert_gguf_tokenizer", None) for home in homes)
+    return cast(Any, next(function for function in found if function is not None))
 
 
 def _stop_ids(fields: GgufFields, vocabulary: dict[str, Any]) -> list[int]:

@@ -87,9 +87,8 @@ def _convert(fields: GgufFields, vocabulary: dict[str, Any], special: dict[str, 
     adds_eos = fields.flag(_PREFIX + "add_eos_token", False)
     try:
         backend, extra = convert_gguf_tokenizer(fields.architecture, vocabulary)
-        return PreTrainedTokenizerFast(
-            tokenizer_object=backend, add_bos_token=adds_bos, add_eos_token=adds_eos, **special, **extra
-        )
+        named = {**extra, **special, "add_bos_token": adds_bos, "add_eos_token": adds_eos}
+        return PreTrainedTokenizerFast(tokenizer_object=backend, **named)
     # The conversion runs on unchecked lists and raises whatever the first wrong item leads to.
     except Exception as error:
         raise damaged(
@@ -100,10 +99,18 @@ def _convert(fields: GgufFields, vocabulary: dict[str, Any], special: dict[str, 
 
 
 def _converter() -> Callable[[str, dict[str, Any]], tuple[Any, dict[str, Any]]]:
-    """transformers' own conversion, which has moved between releases."""
+    """transformers' own conversion; between 5.17 and 5.24 it moved, and Gemma 3 was renamed there."""
     homes = ("transformers.integrations.gguf", "transformers.integrations.ggml")
     found = (getattr(importlib.import_module(home), "convert_gguf_tokenizer", None) for home in homes)
-    return cast(Any, next(function for function in found if function is not None))
+    convert = cast(Any, next(function for function in found if function is not None))
+
+    def by_either_name(architecture: str, vocabulary: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        try:
+            return cast(tuple[Any, dict[str, Any]], convert(architecture, vocabulary))
+        except KeyError:
+            return cast(tuple[Any, dict[str, Any]], convert(f"{architecture}_text", vocabulary))
+
+    return by_either_name
 
 
 def _stop_ids(fields: GgufFields, vocabulary: dict[str, Any]) -> list[int]:

@@ -44,4 +44,4 @@ class JobContext:
     def _rate(self, done: int, now: float) -> float | None:
         elapsed = now - self._started
         moved = done - self._first
-        return moved / elapsed if moved > 0 and elapsed > 0.2 else None
+        return moved / elapsed if moved > 0 and elapsed > 1.0 else None

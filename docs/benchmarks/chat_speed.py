@@ -226,8 +226,8 @@ def step_parts(timers: list[Any]) -> Parts:
         return 1e3 * statistics.median(value(timer) for timer in timers)
 
     whole, head = middle(lambda t: t.step_s), middle(lambda t: t.head_s)
-    products = {kind: middle(lambda t, k=kind: t.product_s[k]) for kind in timers[0].product_s}
-    lost = middle(lambda t: sum(t.correction_s.values()))
+    products = {kind: middle(lambda t, k=kind: sum(t.products[k])) for kind in timers[0].products}
+    lost = middle(lambda t: t.correction_s)
     rest = whole - head - sum(products.values()) - lost
     return {**products, "head": head, "corrections": lost, "norms, attention, Python": rest, "step": whole}
 

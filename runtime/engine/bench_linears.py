@@ -6,8 +6,6 @@ product would look cheaper than it is.
 
 from __future__ import annotations
 
-from statistics import quantiles
-
 from runtime.engine.load import load_engine
 from runtime.layers.base import LinearKind
 from runtime.progress import JobContext
@@ -22,12 +20,11 @@ LIMIT = 1024
 
 
 class StepMeasurer:
-    """Lower quartiles over whole decode steps; every k_chunk is measured once, for all kinds together."""
+    """Costs inside whole decode steps; every k_chunk is measured once, for all kinds together."""
 
     def __init__(self, model: str, base: str, ctx: JobContext) -> None:
         loaded = load_engine(Load(model, base, CONTEXT), ctx, keep_lossless=False)  # type: ignore[arg-type]
         self._engine, self._ctx = loaded.engine, ctx
-        self.blocks = len(self._engine.bound_linears())
         self._costs: dict[int, tuple[dict[LinearKind, float], dict[LinearKind, float]]] = {}
 
     def base_us(self, kind: LinearKind) -> float:
@@ -59,16 +56,18 @@ class StepMeasurer:
         engine.set_k_chunk(KChunk(k_chunk, k_chunk, k_chunk, k_chunk))
         timers = [engine.time_step(PROMPT[i % len(PROMPT)]) for i in range(WARM_STEPS + STEPS)][WARM_STEPS:]
         self._ctx.check()
-        scale = 1e6 / self.blocks
+        kinds = timers[0].products
         return (
-            {kind: scale * _typical([t.product_s[kind] for t in timers]) for kind in timers[0].product_s},
-            {
-                kind: scale * _typical([t.correction_s[kind] for t in timers])
-                for kind in timers[0].correction_s
-            },
+            {kind: 1e6 * typical([t.products[kind] for t in timers]) for kind in kinds},
+            {kind: 1e6 * typical([t.corrections[kind] for t in timers]) for kind in kinds},
         )
 
 
-def _typical(seconds: list[float]) -> float:
-    """The lower quartile: another busy program only ever makes a step slower."""
-    return quantiles(seconds, n=4)[0]
+def typical(steps: list[list[float]]) -> float:
+    """Mean over blocks of what a call takes when nothing disturbs it: the lowest octile of that call's times.
+
+    Another busy program makes calls slower, products on two threads more than corrections on one, and never
+    faster; with means or medians a table tuned beside it would correct far too much.
+    """
+    undisturbed = [sorted(times)[len(times) // 8] for times in zip(*steps, strict=True)]
+    return sum(undisturbed) / len(undisturbed)

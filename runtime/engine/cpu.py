@@ -89,7 +89,7 @@ class CpuEngine:
 
     def _timed_step(self, token: int) -> torch.Tensor:
         logits, timer = self._run_timed(token)
-        self._measured.add(timer.step_s, sum(timer.correction_s.values()))
+        self._measured.add(timer.step_s, timer.correction_s)
         return logits
 
     def _run_timed(self, token: int) -> tuple[torch.Tensor, StepTimer]:
@@ -125,10 +125,6 @@ class CpuEngine:
             for stack in {c.stack for c in corrections if c is not None}:
                 stack.set_k_chunk(getattr(table, kind))
         self._measured.reset()
-
-    def bound_linears(self) -> list[dict[LinearKind, CpuLinear]]:
-        """The low-bit linears as the decode step runs them, block by block."""
-        return self._base.bound
 
     def _take_wanted(self) -> None:
         if self._wanted is None:

@@ -95,6 +95,7 @@ class _Loader:
             if lossless:
                 exact.append(int8_block(self._reader, self._spec, index))
             base.append(self._block(index) if self._base != "int8" else dict[LinearKind, Linear](exact[-1]))
+        self._ctx.progress("load", len(base), len(base), "blocks")
         decoder = assemble(self._reader, self._spec, base, tables)
         engine = CpuEngine(decoder, tables.embedding, tables.head, context, path)
         if self._base != "int8" and lossless:

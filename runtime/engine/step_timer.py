@@ -11,12 +11,17 @@ from runtime.layers.base import LINEAR_KINDS, LinearKind
 
 
 class StepTimer:
-    """Sums over all blocks of one step, in seconds; the rest of `step_s` went into small operations."""
+    """Seconds of every call, block by block; what is left of `step_s` went into small operations."""
 
     def __init__(self) -> None:
-        self.product_s: dict[LinearKind, float] = dict.fromkeys(LINEAR_KINDS, 0.0)
-        self.correction_s: dict[LinearKind, float] = dict.fromkeys(LINEAR_KINDS, 0.0)
+        self.products: dict[LinearKind, list[float]] = {kind: [] for kind in LINEAR_KINDS}
+        self.corrections: dict[LinearKind, list[float]] = {kind: [] for kind in LINEAR_KINDS}
         self.head_s = self.step_s = 0.0
+
+    @property
+    def correction_s(self) -> float:
+        """All corrections of the step."""
+        return sum(map(sum, self.corrections.values()))
 
     def run(self, kind: LinearKind, linear: CpuLinear) -> tuple[np.ndarray, np.ndarray]:
         """Product bits and correction of a linear, both timed."""
@@ -25,6 +30,6 @@ class StepTimer:
         between = time.perf_counter()
         product = linear.product()
         ended = time.perf_counter()
-        self.correction_s[kind] += between - started
-        self.product_s[kind] += ended - between
+        self.corrections[kind].append(between - started)
+        self.products[kind].append(ended - between)
         return product, lost

@@ -51,6 +51,7 @@ class Encoder:
             names = weights.part_names(self._spec, index, kind)
             if not missing and all(self._writer.has(name) for name in names):
                 self._done += sum(self._sizes[name] for name in names)
+                self._report(ctx, names[0])
                 continue
             fused[kind] = torch.cat([self._load(name) for name in names])
             self._report(ctx, names[0])

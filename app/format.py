@@ -13,6 +13,7 @@ _STEP_TITLES = {
     "residual": "Residuals",
     "calibrate": "Calibrate",
     "profile": "Calibrate",
+    "wait": "Wait for idle",
     "tune": "Tune",
     "load": "Load",
     "eval": "Evaluate",

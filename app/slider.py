@@ -15,6 +15,7 @@ FINE_STEP = 0.5
 DEFAULT_SLOWDOWN_PCT = 5.0
 # Corrections that cost less than this are not told from none by any timer, so they count as free.
 FREE_PCT = 0.05
+OVERRUN_PCT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,15 @@ class SliderState:
         """Corrected channels per 1024 that the tuned path promises at the target."""
         index = bisect_right([point.slowdown_pct for point in self.path], self.position.pct)
         return self.path[index - 1].k_chunk if index else KChunk()
+
+    @property
+    def overruns(self) -> bool:
+        """Whether corrections cost clearly more than promised: the profile fits no longer."""
+        stats = self.current
+        if stats is None or stats.lossless or stats.slowdown_measured_pct is None:
+            return False
+        target = stats.slowdown_target_pct
+        return stats.slowdown_measured_pct > target + max(OVERRUN_PCT, target / 2)
 
     @property
     def free_until(self) -> float:

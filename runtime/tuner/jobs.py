@@ -13,6 +13,7 @@ from runtime.protocol.commands import Tune
 from runtime.store.locks import exclusive
 from runtime.tuner import search
 from runtime.tuner.profile import Machine, Profile, write_profile
+from runtime.tuner.quiet import wait_for_quiet
 
 
 class Measurer(Protocol):
@@ -38,7 +39,9 @@ def tune(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     """
     command = msgspec.convert(args, Tune)
     with exclusive("tune", "Tuning"):
-        profile = measured_profile(command, StepMeasurer(command.model, command.base, ctx), ctx)
+        measurer = StepMeasurer(command.model, command.base, ctx)
+        wait_for_quiet(ctx)
+        profile = measured_profile(command, measurer, ctx)
         write_profile(profile)
     return summary(profile)
 

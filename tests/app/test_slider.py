@@ -133,3 +133,14 @@ def test_labels_stand_below_their_detents():
 
 def test_labels_that_collide_are_left_out():
     assert "2.5" not in Scale(8).labels(("0", "2.5", "5", "10", "20 %"))
+
+
+@pytest.mark.parametrize(
+    ("target", "measured", "overruns"),
+    [(5.0, 4.0, False), (5.0, 7.4, False), (5.0, 8.0, True), (0.0, 1.9, False), (20.0, 31.0, True)],
+)
+def test_a_profile_that_fits_no_longer_is_noticed(target, measured, overruns):
+    state = SliderState(Position(target))
+    state.loaded(Loaded("m", "rtn4", "CPU", 64, 1, (SlowdownPoint(0.0, KChunk()),)))
+    state.measured(Stats(9.0, 0.1, 3, 0, 9, 12, 64, target, measured, KChunk(8, 8, 8, 8)))
+    assert state.overruns is overruns

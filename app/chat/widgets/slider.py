@@ -192,6 +192,8 @@ class QualitySlider(Widget, can_focus=True):
             ("target ", "lossless" if lossless else format.percent(state.position.pct), ""),
             ("measured ", "–" if measured is None else format.percent(measured), ""),
         ]
+        if self.state.overruns:
+            facts.append(("", "above target", ", F9 tunes again"))
         if state.tokens_per_s:
             facts.append(("", format.speed(state.tokens_per_s).removesuffix(" tok/s"), " tok/s"))
         if stats and not lossless:

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors.torch import save
 
 from kernels.dec import group_count, pack_codes, pack_nibbles, packed_width, unpack_codes, unpack_nibbles
 from runtime.errors import DecdecError
 from runtime.layers.base import LINEAR_KINDS, LinearKind
-from runtime.lowbit.files import BlockFile
+from runtime.lowbit.files import BlockFile, serialised
 from runtime.lowbit.weights import LowBitWeights, base_bits, quantise
 from runtime.store.atomic import write_bytes
 
@@ -47,7 +46,7 @@ def write_block(folder: Path, base: str, block: int, weights: Mapping[LinearKind
         metadata[kind] = f"{low.codes.shape[0]} {low.codes.shape[1]}"
         metadata["group_size"] = str(low.group_size)
     path = block_path(folder, base, block)
-    write_bytes(path, save(tensors, metadata))
+    write_bytes(path, serialised(tensors, metadata))
     return path
 
 

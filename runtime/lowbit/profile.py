@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from safetensors.torch import save
 
 from kernels.dec import chunk_bounds
 from runtime.layers.base import LINEAR_KINDS, LinearKind
-from runtime.lowbit.files import BlockFile
+from runtime.lowbit.files import BlockFile, serialised
 from runtime.store.atomic import write_bytes
 
 FORMAT = "decdec-buckets"
@@ -44,7 +43,7 @@ def write_profile(folder: Path, profile: Sequence[Mapping[LinearKind, torch.Tens
     metadata = {"format": FORMAT, "version": VERSION, "blocks": str(len(profile))}
     metadata |= {kind: str(profile[0][kind].numel()) for kind in LINEAR_KINDS}
     path = profile_path(folder)
-    write_bytes(path, save(tensors, metadata))
+    write_bytes(path, serialised(tensors, metadata))
     return path
 
 

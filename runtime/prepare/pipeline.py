@@ -10,7 +10,7 @@ import msgspec
 from kernels.int8x import Granularity
 from runtime import sources, store
 from runtime.checkpoint import open_checkpoint
-from runtime.errors import DecdecError
+from runtime.errors import DecdecError, Interrupted
 from runtime.int8x import Int8xWriter, fingerprint
 from runtime.model.spec import ModelSpec
 from runtime.prepare.calibrate import calibrate
@@ -30,10 +30,12 @@ def prepare_job(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
 def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
     """Fetch, encode, quantise and calibrate a model unless a whole one is there; continues what was begun.
 
+    A model that is there is compared with its hashes first, and what is damaged is made again.
+
     Raises DecdecError, or Interrupted with everything finished so far kept.
     """
     ready = existing(command)
-    if ready is not None:
+    if ready is not None and _is_whole(ready, ctx):
         return ready
     source = sources.resolve(command.model)
     name = command.name or source.name
@@ -64,6 +66,16 @@ def existing(command: Prepare) -> ModelRecord | None:
 def scale_of(command: Prepare) -> Granularity:
     """The granularity of a new model."""
     return command.scale or "tensor"
+
+
+def _is_whole(record: ModelRecord, ctx: JobContext) -> bool:
+    try:
+        store.verify_files(record, quick=False, ctx=ctx)
+    except Interrupted:
+        raise
+    except DecdecError:
+        return False
+    return True
 
 
 def summary(record: ModelRecord) -> dict[str, Any]:

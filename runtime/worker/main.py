@@ -15,6 +15,7 @@ from runtime.progress import JobContext
 from runtime.protocol.commands import Command, Generate, Job, Load, Prepare, Quit, SetSlowdown, Tune
 from runtime.protocol.events import Done, Failed, Ready
 from runtime.worker import environment, failures, jobs
+from runtime.worker.damage import blamed_on_files
 from runtime.worker.inbox import Inbox, Task
 from runtime.worker.output import EventWriter
 
@@ -101,8 +102,9 @@ class Worker:
 
         self._session = None
         failures.release_memory()
-        found = jobs.resolve(jobs.LOADER)(command, context)
-        self._session = Session(found.engine, found.loaded, found.folder)
+        with blamed_on_files(command.model, context):
+            found = jobs.resolve(jobs.LOADER)(command, context)
+            self._session = Session(found.engine, found.loaded, found.folder)
         self._emit(found.loaded)
         if failed := self._session.set_slowdown(self._inbox.position()):
             self._emit(failed)

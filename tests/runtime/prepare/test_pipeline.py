@@ -171,3 +171,15 @@ def test_continuing_needs_room_only_for_what_is_missing(home, source, monkeypatc
     prepared(source)
     assert there > 0
     assert asked[0] - asked[1] == there
+
+
+@pytest.mark.parametrize(
+    "name", ["model-00001.safetensors", "base-rtn3/block-0001.safetensors", "tokenizer.json", "config.json"]
+)
+def test_pulling_again_repairs_a_flipped_bit(home, source, name):
+    path = prepared(source).path / name
+    whole = path.read_bytes()
+    damaged = whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:]
+    path.write_bytes(damaged)
+    store.verify_files(prepared(source), quick=False)
+    assert path.read_bytes() != damaged

@@ -26,7 +26,13 @@ class DecdecError(Exception):
 
 
 class Interrupted(DecdecError):
-    """The user stopped a long job; what is on disk stays usable by the next start."""
+    """The user stopped a long job; what is on disk stays usable by the next start.
 
-    def __init__(self, what: str = "Stopped") -> None:
-        super().__init__(what, "interrupted", "the next start continues where it stopped", 130)
+    `continues`: whether the next start takes up what is done so far.
+    """
+
+    def __init__(self, what: str = "Stopped", continues: bool = False) -> None:
+        super().__init__(
+            what, "", "the next start continues where this one stopped" if continues else "", 130
+        )
+        self.continues = continues

@@ -9,6 +9,8 @@ from runtime.errors import Interrupted
 from runtime.protocol.events import Event, Progress
 
 MIN_INTERVAL_S = 0.1
+# Jobs that leave finished pieces on disk for their next run.
+RESUMABLE = frozenset({"prepare", "int8x_encode"})
 
 
 class JobContext:
@@ -26,7 +28,7 @@ class JobContext:
     def check(self) -> None:
         """Raise Interrupted if the user asked to stop."""
         if self._cancelled():
-            raise Interrupted
+            raise Interrupted(continues=self.job in RESUMABLE)
 
     def progress(self, step: str, done: int, total: int, unit: str, note: str = "") -> None:
         """Report `done` of `total` units (0: unknown) of a step; throttled, but the last always goes out."""

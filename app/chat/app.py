@@ -124,8 +124,8 @@ class ChatApp(App[None]):
     # Wizard
 
     def open_setup(self) -> None:
-        """The wizard from its first step."""
-        self.push_screen(WizardScreen(Setup()))
+        """The wizard from its first step, or at the choice of a model where one is there already."""
+        self.push_screen(WizardScreen(Setup(Step.MODEL if self.ready_models else Step.HARDWARE)))
 
     def open_tuning(self, model: str) -> None:
         """The wizard at its tuning step."""

@@ -87,7 +87,7 @@ def _wait(worker: _Worker, interrupts: _Interrupts, on_event: Callable[[Event], 
 
 def _failure(event: Failed) -> DecdecError:
     if event.code == 130:
-        return Interrupted(event.what)
+        return Interrupted(event.what, continues=bool(event.fix))
     return DecdecError(event.what, event.why, event.fix, event.code)
 
 

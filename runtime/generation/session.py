@@ -21,6 +21,9 @@ from runtime.protocol.events import Done, Event, Failed, FinishReason, Loaded, S
 from runtime.text import PromptBuilder, Tokenizer
 from runtime.text.endings import end_ids
 
+# Nobody reads more of one answer, and a small model that lost its thread would fill the whole context.
+MAX_ANSWER_TOKENS = 2048
+
 
 class Session:
     """One loaded model and its conversation's cache."""
@@ -66,7 +69,7 @@ class Session:
         prompt = fitted.prompt
         self._meter = Meter(self._engine.context_limit)
         text = AnswerText(self._tokenizer, (*self._builder.stops, *command.stop), prompt.opening)
-        reason = yield from self._writer(command, text, prompt.ids, control).write(prompt.ids)
+        reason = yield from self._writer(command, text, control).write(prompt.ids)
         if rest := text.finish():
             yield rest
         if not text.stopped:
@@ -75,15 +78,17 @@ class Session:
         yield stats
         yield Done("generate", self._result(text.text, reason, stats, fitted.dropped))
 
-    def _writer(self, command: Generate, text: AnswerText, ids: tuple[int, ...], control: Control) -> Writer:
+    def _writer(self, command: Generate, text: AnswerText, control: Control) -> Writer:
         return Writer(
             cache=self._cache,
-            sampler=Sampler(settings.resolve(command.sampling, self._defaults), ids),
+            # Repetition counts within the answer only: the prompt may be quoted, and it holds the very token
+            # that ends a turn, which must not become less likely with every turn.
+            sampler=Sampler(settings.resolve(command.sampling, self._defaults)),
             text=text,
             meter=self._meter,
             control=control,
             ends=self._ends,
-            max_tokens=command.max_tokens,
+            max_tokens=MAX_ANSWER_TOKENS if command.max_tokens is None else command.max_tokens,
             move=self.set_slowdown,
             stats=lambda: self.stats(final=False),
         )

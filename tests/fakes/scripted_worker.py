@@ -158,7 +158,7 @@ class FakeWorker:
         for step, total, unit in steps:
             for i in range(self.script.ticks + 1):
                 if stop.wait(self.script.step_s / self.script.ticks if i else 0):
-                    raise Interrupted
+                    raise Interrupted(continues=True)
                 done = total * i // self.script.ticks
                 rate = total / self.script.step_s if i and self.script.step_s else None
                 eta = (total - done) / rate if rate else None

@@ -48,6 +48,7 @@ class ChatScreen(ScrollActions, EngineScreen):
     def __init__(self) -> None:
         super().__init__()
         self._slide_timer: Timer | None = None
+        self._was_busy = False
 
     def compose(self) -> ComposeResult:
         """From the conversation down to the keys."""
@@ -93,6 +94,9 @@ class ChatScreen(ScrollActions, EngineScreen):
         """Draw slider and status again."""
         self.query_one(QualitySlider).refresh()
         self.query_one(StatusLine).refresh()
+        if self._was_busy is not self.chat_app.session.busy:
+            self._was_busy = self.chat_app.session.busy
+            self.refresh_bindings()
 
     @on(Prompt.Sent)
     def _sent(self, event: Prompt.Sent) -> None:

@@ -22,16 +22,19 @@ from runtime.protocol.events import Event
 # Title and explanation of every step.
 TEXTS = {
     Step.HARDWARE: ("This machine", "Enter goes on to the choice of a model."),
-    Step.MODEL: ("Choose a model", "Memory is what the device holds at 4 bits."),
+    Step.MODEL: (
+        "Choose a model",
+        "Enter takes the marked one; the first needs no hub. Memory: on the device at 4 bits.",
+    ),
     Step.PREPARE: (
         "Fetch and prepare {model}",
         "The weights are fetched, stored losslessly as INT8-X, and quantised with a correction kept aside. "
-        "Esc leaves; what is on disk is kept and the next start continues.",
+        "Esc goes back; finished pieces are kept and the next start continues with them.",
     ),
     Step.TUNE: (
         "Tune {model} on this device",
         "Measures how much correction fits into which slowdown, so that the slider works. "
-        "Esc leaves it for later: the chat then runs at 0 %.",
+        "Esc leaves it for later; until then the slider stays as it was, off for a new model.",
     ),
 }
 

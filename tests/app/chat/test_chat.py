@@ -31,7 +31,7 @@ async def test_straight_to_the_chat_and_an_answer():
 
 
 async def test_text_is_drawn_while_it_streams_and_the_finished_answer_is_one_block(worker):
-    worker(rate=100, replies=["First paragraph.\n\n" + "- item\n" * 20 + "\nLast words."])
+    worker(rate=30, replies=["First paragraph.\n\n" + "- item\n" * 20 + "\nLast words."])
     async with running() as (app, pilot):
         await ask(app, pilot, "q", wait=False)
         await until(pilot, lambda: any("First paragraph." in line for line in seen(app)))

@@ -141,7 +141,8 @@ async def test_changing_the_model_from_the_chat():
     async with running() as (app, pilot):
         await ask(app, pilot, "hi")
         await ask(app, pilot, "/model")
-        await at_models(app, pilot)
+        await until(pilot, lambda: isinstance(app.screen, WizardScreen))
+        assert app.screen.setup.step is Step.MODEL, "this machine is known, the models are wanted"
         await pilot.press("down", "enter")
         await until(pilot, lambda: isinstance(app.screen, ChatScreen))
         await until(pilot, lambda: app.session.loaded)

@@ -244,7 +244,7 @@ def test_ctrl_c_during_preparation(worker):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "continues where it stopped" in err.splitlines()[-1]
+    assert "continues where this one stopped" in err.splitlines()[-1]
 
 
 def test_a_reader_that_leaves_is_no_error_message(worker, model):

@@ -24,7 +24,7 @@ def serialised(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str])
 
 
 def _checksum(tensor: torch.Tensor) -> int:
-    return zlib.crc32(memoryview(tensor.contiguous().view(torch.uint8).numpy()))
+    return zlib.crc32(tensor.contiguous().view(torch.uint8).numpy().data)
 
 
 class BlockFile:

@@ -34,6 +34,8 @@ def guarded(command: Callable[[], object]) -> int:
         return _say("Stopped.", INTERRUPTED)
     except BrokenPipeError:
         return _reader_gone()
+    except OSError as error:
+        return _say(f"{error.filename or 'The output'} cannot be used: {error.strerror or error}.", FAILED)
     except Exception as error:
         return _say(_unexpected(error), FAILED)
 

@@ -1,48 +1,30 @@
-"""The entry point `decdec-chat`."""
+"""The entry point `decdec-chat`. Imports wait until an interrupt while they load can be answered."""
 
 from __future__ import annotations
 
+import os
 import sys
-
-import click
-
-from app.cli.doctor import doctor
-from app.cli.evaluate import evaluate
-from app.cli.guard import guarded
-from app.cli.int8x import int8x
-from app.cli.models import import_, models, pull, rm
-from app.cli.run import answer_stdin, run
-from app.cli.tune import tune
-
-
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="decdec-chat", message="%(version)s")
-@click.pass_context
-def cli(ctx: click.Context) -> int | None:
-    """Chat with a model too good for this machine: low-bit weights, corrected from host memory.
-
-    Without a command: the chat. Without a terminal on stdin: answers what comes on stdin and exits.
-
-    Everything is kept below DECDEC_HOME; DECDEC_DEVICE chooses cpu, cuda or cuda:N.
-    """
-    if ctx.invoked_subcommand is not None:
-        return None
-    if not sys.stdin.isatty():
-        return answer_stdin()
-    from app.chat.app import ChatApp
-
-    chat = ChatApp()
-    chat.run()
-    return chat.return_code
-
-
-for command in (run, pull, models, rm, import_, tune, int8x, evaluate, doctor):
-    cli.add_command(command)
 
 
 def main() -> None:
     """Run a command line; never shows a traceback."""
+    _open_closed_streams()
+    try:
+        from app.cli.guard import guarded
+        from app.cli.root import cli
+    except KeyboardInterrupt:
+        sys.exit(130)
     sys.exit(guarded(lambda: cli.main(prog_name="decdec-chat", standalone_mode=False)))
+
+
+def _open_closed_streams() -> None:
+    """A standard stream that the caller closed becomes an empty one, lowest descriptor first.
+
+    Else it is None here, and the next file that is opened takes its descriptor.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - lives as long as we
 
 
 if __name__ == "__main__":

@@ -44,13 +44,19 @@ def _prepare(source: str, name: str | None, scale: Scale) -> None:
 
 
 @click.command()
+@click.option(
+    "--catalogue", "known", is_flag=True, help="What `pull` knows by name, instead of what is here."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def models(as_json: bool) -> None:
+def models(known: bool, as_json: bool) -> None:
     """List the models that are prepared."""
     from app import format
     from runtime import store
     from runtime.sources import catalogue
 
+    if known:
+        _list_catalogue(as_json)
+        return
     rows = [_row(record) for record in store.models()]
     default = catalogue.default().name
     if as_json:
@@ -60,6 +66,29 @@ def models(as_json: bool) -> None:
         click.echo(f"No model is prepared yet. decdec-chat pull {default} fetches the default.")
     for row in rows:
         row["bytes"] = format.size(row["bytes"])
+    work.print_table(rows)
+
+
+def _list_catalogue(as_json: bool) -> None:
+    from app import format
+    from runtime.sources import catalogue
+
+    rows: list[dict[str, Any]] = [
+        {
+            "name": entry.name,
+            "download": entry.download_bytes,
+            "device_at_4_bits": entry.forecasts["rtn4"].device.high,
+            "licence": entry.licence,
+            "gated": entry.gated,
+        }
+        for entry in catalogue.load()
+    ]
+    if as_json:
+        work.print_json({"default": catalogue.default().name, "models": rows})
+        return
+    for row in rows:
+        row |= {key: format.size(row[key]) for key in ("download", "device_at_4_bits")}
+        row["gated"] = "needs a token" if row["gated"] else ""
     work.print_table(rows)
 
 

@@ -35,7 +35,7 @@ def resolve(name_or_path: str) -> Source:
     raise DecdecError(
         f"There is no model {name_or_path!r}",
         "it is neither a path, nor in the catalogue, nor a hub repository (owner/name)",
-        fix or "run decdec-chat models to see what is here",
+        fix or "run decdec-chat models --catalogue to see the known names",
     )
 
 

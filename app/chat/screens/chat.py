@@ -13,6 +13,7 @@ from textual.widgets import Footer, Static
 
 from app.actions import ACTIONS, by_slash
 from app.chat.screens.base import EngineScreen
+from app.chat.screens.help import HelpScreen
 from app.chat.screens.scrolling import SCROLL_BINDINGS, ScrollActions
 from app.chat.screens.system_prompt import SystemPromptScreen
 from app.chat.widgets.prompt import Prompt
@@ -220,11 +221,8 @@ class ChatScreen(ScrollActions, EngineScreen):
         self.chat_app.restart_engine()
 
     def action_keys(self) -> None:
-        """Show or hide every key."""
-        if self.query("HelpPanel"):
-            self.app.action_hide_help_panel()
-        else:
-            self.app.action_show_help_panel()
+        """Show every key, command and word."""
+        self.app.push_screen(HelpScreen())
 
     async def action_quit(self) -> None:
         """Leave."""

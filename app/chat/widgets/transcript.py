@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from textual.containers import VerticalScroll
 from textual.events import Resize
 from textual.message import Message
@@ -13,6 +15,8 @@ from app.conversation import Conversation, Turn
 from app.stream import Follow
 
 REFRESH_S = 0.05
+# A new size makes the layout move the view by itself for a moment; that is nobody scrolling.
+SETTLE_S = 0.3
 
 
 class Transcript(VerticalScroll, can_focus=False):
@@ -29,6 +33,7 @@ class Transcript(VerticalScroll, can_focus=False):
         super().__init__(id=id)
         self._follow = Follow()
         self._answer: AnswerView | None = None
+        self._resized_at = 0.0
 
     def on_mount(self) -> None:
         """Look for new text often; the answer itself decides when drawing is due."""
@@ -75,6 +80,9 @@ class Transcript(VerticalScroll, can_focus=False):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Hold the view where a user scrolled up; follow again at the end."""
         super().watch_scroll_y(old_value, new_value)
+        if self._follow.on and time.monotonic() - self._resized_at < SETTLE_S:
+            self.call_after_refresh(self._keep_end)
+            return
         before = self._follow.on
         self._follow.scrolled(old_value, new_value, self.max_scroll_y)
         if before != self._follow.on:
@@ -82,6 +90,7 @@ class Transcript(VerticalScroll, can_focus=False):
 
     def on_resize(self, event: Resize) -> None:
         """A new size keeps the end in view."""
+        self._resized_at = time.monotonic()
         self._keep_end()
 
     def _tick(self) -> None:

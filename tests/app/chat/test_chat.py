@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from app.actions import ACTIONS
 from app.chat.screens.chat import ChatScreen
+from app.chat.screens.help import HelpScreen
 from app.chat.screens.system_prompt import SystemPromptScreen
 from app.chat.widgets.answer import AnswerView
 from app.chat.widgets.prompt import Prompt
@@ -323,3 +325,16 @@ async def test_every_action_is_in_the_palette():
     async with running() as (app, _):
         titles = {command.title for command in app.get_system_commands(app.screen)}
         assert {"Stop", "Faster", "Better", "New chat", "System prompt", "Models", "Tune", "Quit"} <= titles
+
+
+async def test_help_shows_every_action_and_closes():
+    async with running(size=(100, 60)) as (app, pilot):
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        screen = "\n".join(seen(app))
+        for action in ACTIONS:
+            assert action.help[:30] in screen
+            assert action.slash in screen
+        assert "channels corrected" in screen
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ChatScreen))

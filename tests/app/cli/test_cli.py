@@ -258,3 +258,34 @@ def test_a_reader_that_leaves_is_no_error_message(worker, model):
     assert process.returncode == 1
     assert "Broken" not in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_empty_ones(model, closed):
+    done = subprocess.run(
+        f"{sys.executable} -m app.cli.main models {closed}",
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_an_output_that_cannot_be_written_is_a_sentence(model):
+    with open("/dev/full", "w") as full:
+        process = start("models", stdout=full)
+        err = process.communicate(timeout=30)[1]
+    assert (process.returncode, err) == (1, "The output cannot be used: No space left on device.\n")
+
+
+def test_ctrl_c_while_modules_load_is_silent():
+    for delay in (0.02, 0.04, 0.06, 0.08):
+        code = (
+            "import sys, _thread, threading; sys.argv = ['x', 'models']; import app.cli.main as m\n"
+            f"threading.Timer({delay}, _thread.interrupt_main).start(); m.main()"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+        assert "Traceback" not in done.stderr
+        assert done.returncode in (0, 130)

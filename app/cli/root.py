@@ -1,0 +1,39 @@
+"""The command `decdec-chat` and everything below it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from app.cli.doctor import doctor
+from app.cli.evaluate import evaluate
+from app.cli.int8x import int8x
+from app.cli.models import import_, models, pull, rm
+from app.cli.run import answer_stdin, run
+from app.cli.tune import tune
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="decdec-chat", message="%(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> int | None:
+    """Chat with a model too good for this machine: low-bit weights, corrected from host memory.
+
+    Without a command: the chat. Without a terminal on stdin: answers what comes on stdin and exits.
+
+    Everything is kept below DECDEC_HOME; DECDEC_DEVICE chooses cpu, cuda or cuda:N.
+    """
+    if ctx.invoked_subcommand is not None:
+        return None
+    if not sys.stdin.isatty():
+        return answer_stdin()
+    from app.chat.app import ChatApp
+
+    chat = ChatApp()
+    chat.run()
+    return chat.return_code
+
+
+for command in (run, pull, models, rm, import_, tune, int8x, evaluate, doctor):
+    cli.add_command(command)

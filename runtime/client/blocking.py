@@ -133,8 +133,9 @@ class _Worker:
 
     def send(self, command: Command) -> None:
         """Send; a worker that is gone is reported by the reader, not here."""
+        line = encode(command)
         with contextlib.suppress(OSError, ValueError):
-            self._stdin.write(encode(command))
+            self._stdin.write(line)
             self._stdin.flush()
 
     def next_event(self) -> Event | None:

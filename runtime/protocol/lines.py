@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TypeVar
 
 import msgspec
@@ -20,8 +21,14 @@ _events = msgspec.json.Decoder(Event)
 
 
 def encode(message: Command | Event) -> bytes:
-    """One message as a line of JSON, newline included."""
-    return _encoder.encode(message) + b"\n"
+    """One message as a line of JSON, newline included. What is no Unicode in it, as a shell's argument in
+    another encoding may bring, becomes "?".
+    """
+    try:
+        return _encoder.encode(message) + b"\n"
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(message), ensure_ascii=False)
+        return text.encode("utf-8", "replace") + b"\n"
 
 
 def decode_command(line: bytes) -> Command:

@@ -13,7 +13,8 @@ from typing import Any
 
 import psutil
 
-from runtime import locations
+from runtime import device, locations
+from runtime.errors import DecdecError
 from runtime.progress import JobContext
 from runtime.worker.environment import usable_cores
 
@@ -36,7 +37,7 @@ def doctor(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     return {
         "devices": [_cpu(), *_gpus()],
         "memory": _memory(),
-        "checks": [_home_check(), _compiler_check(), _hub_check()],
+        "checks": [_home_check(), _device_check(), _compiler_check(), _hub_check()],
         "versions": _versions(),
         "paths": _paths(),
         "sizes": {f"{name}_bytes": _size(path) for name, path in _folders().items()},
@@ -132,6 +133,14 @@ def _home_check() -> dict[str, Any]:
     if not os.access(folder, os.W_OK | os.X_OK):
         return _check(name, False, f"{folder} cannot be written; set DECDEC_HOME to another folder")
     return {**_check(name, True, str(locations.home())), "free_bytes": shutil.disk_usage(folder).free}
+
+
+def _device_check() -> dict[str, Any]:
+    try:
+        device.require_wanted()
+    except DecdecError as error:
+        return _check("device", False, error.sentence)
+    return _check("device", True, "answers come from the CPU")
 
 
 def _hub_check() -> dict[str, Any]:

@@ -11,6 +11,7 @@ from app.cli import work
 from app.models import Target
 from app.slider import DEFAULT_SLOWDOWN_PCT
 from app.text import neutralise
+from runtime import device
 from runtime.errors import DecdecError
 from runtime.protocol.commands import (
     Command,
@@ -54,6 +55,7 @@ class Answer:
                 self.out.flush()
 
     def _commands(self) -> Iterator[Command]:
+        device.require_wanted()
         name = self.target.name
         if not self.target.prepared:
             print(f"{name} is not here yet: fetching and preparing it.", file=sys.stderr)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from app.text import one_line
 from runtime import locations
 from runtime.errors import DecdecError
 
@@ -42,7 +43,7 @@ def guarded(command: Callable[[], object]) -> int:
 
 def _say(sentence: str, code: int) -> int:
     with contextlib.suppress(OSError):
-        print(sentence, file=sys.stderr)
+        print(one_line(sentence), file=sys.stderr)
     return code
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import click
 
 from app.cli import work
+from app.text import one_line
 
 Scale = Literal["tensor", "row"] | None
 SCALE = click.option(
@@ -103,4 +104,4 @@ def rm(model: str) -> None:
     from app import format
     from runtime import store
 
-    click.echo(f"{model} is deleted, {format.size(store.remove(model))} are free again.")
+    click.echo(f"{one_line(model)} is deleted, {format.size(store.remove(model))} are free again.")

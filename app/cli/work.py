@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from app.cli.progress import ProgressPrinter
+from app.text import one_line
 from runtime.protocol.commands import Command, Job
 from runtime.protocol.events import Event
 
@@ -46,7 +47,7 @@ def print_facts(result: dict[str, Any]) -> None:
     """A result as `name  value` lines."""
     width = max(map(len, result), default=0)
     for key, value in result.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         click.echo(f"{key.replace('_', ' '):<{width}}  {text}")
 
 
@@ -63,4 +64,4 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else one_line(str(value))

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from runtime import device
 from runtime.calibration import token_batches
 from runtime.calibration.collect import BlockStatistics
 from runtime.errors import DecdecError
@@ -22,6 +23,7 @@ def ppl(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     `args` are the fields of `runtime.evaluate.request.Request`. Non-overlapping windows, no BOS, context - 1
     predictions each, every position corrected. Result as in `eval ppl --json`; top1 is a fraction.
     """
+    device.require_wanted()
     request = Request.parse(args)
     text = read_text(Path(request.text))
     with torch.inference_mode():

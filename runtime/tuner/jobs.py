@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from runtime import device
 from runtime.engine.bench_linears import StepMeasurer
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.progress import JobContext
@@ -38,6 +39,7 @@ def tune(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     One at a time, for two would measure each other; and refused at once where the result cannot be written.
     """
     command = msgspec.convert(args, Tune)
+    device.require_wanted()
     with exclusive("tune", "Tuning"):
         measurer = StepMeasurer(command.model, command.base, ctx)
         wait_for_quiet(ctx)

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runtime import device
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
 from runtime.protocol.commands import Command, Generate, Job, Load, Prepare, Quit, SetSlowdown, Tune
@@ -100,6 +101,7 @@ class Worker:
         """Replace the model in memory; the old one goes first, for both may not fit."""
         from runtime.generation.session import Session
 
+        device.require_wanted()
         self._session = None
         failures.release_memory()
         with blamed_on_files(command.model, context):

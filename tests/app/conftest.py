@@ -37,10 +37,10 @@ def worker(tmp_path, monkeypatch):
     return use
 
 
-def add_model(name):
+def add_model(name, source="a test"):
     with store.building(name) as staging:
         (staging / "weights.bin").write_bytes(b"x" * 1000)
-        store.publish(name, staging, {"source": "a test", "bits_per_weight": 6.4})
+        store.publish(name, staging, {"source": source, "bits_per_weight": 6.4})
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from app.cli.main import main
 from tests.app.conftest import MODEL, add_model
 
 ROOT = __file__.rsplit("/tests/", 1)[0]
@@ -290,3 +291,23 @@ def test_ctrl_c_while_modules_load_is_silent():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_names_from_outside_cannot_drive_the_terminal(home, monkeypatch, capsys):
+    add_model("tame", source="folder /tmp/\x07red")
+    for arguments in (["models"], ["rm", "\x07red"], ["pull", "/\x07red"]):
+        monkeypatch.setattr(sys, "argv", ["decdec-chat", *arguments])
+        with pytest.raises(SystemExit):
+            main()
+    shown = "".join(capsys.readouterr())
+    assert "red" in shown
+    assert "\x07" not in shown
+
+
+@pytest.mark.parametrize("device", ["cuda", "banana"])
+def test_a_device_that_is_not_there_is_told_before_anything_is_fetched(worker, monkeypatch, device):
+    monkeypatch.setenv("DECDEC_DEVICE", device)
+    code, out, err = cli("run", "x")
+    assert (code, out) == (1, "")
+    assert device in err
+    assert "not here yet" not in err

@@ -6,6 +6,9 @@ product would look cheaper than it is.
 
 from __future__ import annotations
 
+import sys
+import time
+
 from runtime.engine.load import load_engine
 from runtime.layers.base import LinearKind
 from runtime.progress import JobContext
@@ -17,6 +20,10 @@ STEPS = 24
 WARM_STEPS = 4
 CONTEXT = 512
 LIMIT = 1024
+# Between blocks of one kind the same call differs by less than this on an idle machine.
+SPREAD = 1.2
+# Where it is fine enough, the thread's own processor time: it stands still while others have the core.
+CLOCK = time.thread_time if sys.platform == "linux" else time.perf_counter
 
 
 class StepMeasurer:
@@ -54,7 +61,9 @@ class StepMeasurer:
         engine.truncate(0)
         engine.prefill(PROMPT, self._ctx.check)
         engine.set_k_chunk(KChunk(k_chunk, k_chunk, k_chunk, k_chunk))
-        timers = [engine.time_step(PROMPT[i % len(PROMPT)]) for i in range(WARM_STEPS + STEPS)][WARM_STEPS:]
+        timers = [engine.time_step(PROMPT[i % len(PROMPT)], CLOCK) for i in range(WARM_STEPS + STEPS)][
+            WARM_STEPS:
+        ]
         self._ctx.check()
         kinds = timers[0].products
         return (
@@ -64,10 +73,12 @@ class StepMeasurer:
 
 
 def typical(steps: list[list[float]]) -> float:
-    """Mean over blocks of what a call takes when nothing disturbs it: the lowest octile of that call's times.
+    """What a call takes when nothing disturbs it, from the times of every block in every step.
 
-    Another busy program makes calls slower, products on two threads more than corrections on one, and never
-    faster; with means or medians a table tuned beside it would correct far too much.
+    The mean over blocks of each call's lowest octile; but not more than SPREAD times the lowest hundredth of
+    all calls, for beside another busy program even octiles are disturbed. That only makes calls slower,
+    products on two threads more than corrections on one: a table tuned by means would correct far too much.
     """
-    undisturbed = [sorted(times)[len(times) // 8] for times in zip(*steps, strict=True)]
-    return sum(undisturbed) / len(undisturbed)
+    octiles = [sorted(times)[len(times) // 8] for times in zip(*steps, strict=True)]
+    every = sorted(time for step in steps for time in step)
+    return min(sum(octiles) / len(octiles), SPREAD * every[len(every) // 100])

@@ -83,17 +83,17 @@ class CpuEngine:
         return self._timed_step(token) if timed else self._step.decode(token)
 
     @torch.inference_mode()
-    def time_step(self, token: int) -> StepTimer:
-        """One step at the present table with every product and correction timed."""
-        return self._run_timed(token)[1]
+    def time_step(self, token: int, clock: Callable[[], float] = time.perf_counter) -> StepTimer:
+        """One step at the present table with every product and correction timed by `clock` (seconds)."""
+        return self._run_timed(token, StepTimer(clock))[1]
 
     def _timed_step(self, token: int) -> torch.Tensor:
-        logits, timer = self._run_timed(token)
+        logits, timer = self._run_timed(token, StepTimer())
         self._measured.add(timer.step_s, timer.correction_s)
         return logits
 
-    def _run_timed(self, token: int) -> tuple[torch.Tensor, StepTimer]:
-        timer = self._step.timer = StepTimer()
+    def _run_timed(self, token: int, timer: StepTimer) -> tuple[torch.Tensor, StepTimer]:
+        self._step.timer = timer
         started = time.perf_counter()
         try:
             logits = self._step.decode(token)

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from kernels.int8x import Granularity
-from runtime import sources, store
+from runtime import lowbit, sources, store
 from runtime.checkpoint import open_checkpoint
 from runtime.errors import DecdecError, Interrupted
 from runtime.int8x import Int8xWriter, fingerprint
+from runtime.int8x.config import FORMAT_VERSION
 from runtime.model.spec import ModelSpec
 from runtime.prepare.calibrate import calibrate
 from runtime.prepare.encode import Encoder
@@ -20,6 +21,9 @@ from runtime.prepare.text import write_text
 from runtime.progress import JobContext
 from runtime.protocol.commands import Prepare
 from runtime.store import ModelRecord, atomic
+
+# A model whose files have other formats is made again.
+FORMATS = {"int8x": FORMAT_VERSION, "lowbit": int(lowbit.VERSION)}
 
 
 def prepare_job(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
@@ -40,14 +44,16 @@ def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
     source = sources.resolve(command.model)
     name = command.name or source.name
     path = source.fetch(ctx)
-    identity = {"source": source.record, "scale": scale_of(command), "fingerprint": fingerprint(path)}
+    scale = scale_of(command)
+    recipe = {"scale": scale, "formats": FORMATS}
+    identity = {"source": source.record, "fingerprint": fingerprint(path), **recipe}
     with store.building(name, identity, ctx) as staging:
         _check_room(path, staging, command)
-        bits_per_weight = _fill(path, staging, command, ctx)
+        bits_per_weight = _fill(path, staging, command.bits, scale, ctx)
         record = {
             **source.record,
             "bits_per_weight": bits_per_weight,
-            "scale": scale_of(command),
+            **recipe,
             "bases": [f"rtn{bits}" for bits in command.bits],
             "source_path": str(path),
         }
@@ -57,15 +63,28 @@ def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
 def existing(command: Prepare) -> ModelRecord | None:
     """The whole local model that satisfies the command, found without any network."""
     for record in store.models():
-        wanted = {f"rtn{bits}" for bits in command.bits}
-        if record.name == _store_name(command) and wanted <= set(record.record.get("bases", [])):
-            return record if command.scale in (None, record.record.get("scale")) else None
+        if record.name == _store_name(command):
+            return record if _satisfies(record.record, command) else None
     return None
 
 
+def _satisfies(made: dict[str, Any], command: Prepare) -> bool:
+    wanted = {f"rtn{bits}" for bits in command.bits}
+    same_scale = command.scale in (None, made.get("scale"))
+    return wanted <= set(made.get("bases", [])) and same_scale and made.get("formats") == FORMATS
+
+
 def scale_of(command: Prepare) -> Granularity:
-    """The granularity of a new model."""
-    return command.scale or "tensor"
+    """The granularity to make a model with: asked for, else what the model there has, else per tensor."""
+    return command.scale or ("row" if _recorded(_store_name(command)).get("scale") == "row" else "tensor")
+
+
+def _recorded(name: str) -> dict[str, Any]:
+    """What the maker of a model wrote down, also where files of it are damaged or missing."""
+    try:
+        return store.recorded(name)
+    except DecdecError:
+        return {}
 
 
 def _is_whole(record: ModelRecord, ctx: JobContext) -> bool:
@@ -105,12 +124,12 @@ def _check_room(path: Path, staging: Path, command: Prepare) -> None:
     store.require_space(staging, max(0, needed - tree_bytes(staging)))
 
 
-def _fill(path: Path, staging: Path, command: Prepare, ctx: JobContext) -> float:
+def _fill(path: Path, staging: Path, bits: tuple[int, ...], scale: Granularity, ctx: JobContext) -> float:
     """Make every file of the model in `staging`; gives the bits per weight of the INT8-X form."""
     checkpoint = open_checkpoint(path)
     write_text(checkpoint, staging)
-    writer = Int8xWriter(staging, scale_of(command), source=fingerprint(path))
-    encoder = Encoder(checkpoint, writer, staging, command.bits)
+    writer = Int8xWriter(staging, scale, source=fingerprint(path))
+    encoder = Encoder(checkpoint, writer, staging, bits)
     encoder.run(ctx)
     quantization = writer.finish()
     atomic.write_json(staging / "config.json", {**checkpoint.config, "quantization_config": quantization})

@@ -6,7 +6,7 @@ Light by contract: imported by the front end, so no torch, numpy or transformers
 from runtime.store.building import building, publish
 from runtime.store.integrity import verify_files
 from runtime.store.oserrors import translated
-from runtime.store.records import ModelRecord, find, models, remove
+from runtime.store.records import ModelRecord, find, models, recorded, remove
 from runtime.store.space import require_space
 from runtime.store.units import in_words
 
@@ -17,6 +17,7 @@ __all__ = [
     "in_words",
     "models",
     "publish",
+    "recorded",
     "remove",
     "require_space",
     "translated",

@@ -47,6 +47,11 @@ def find(name: str) -> ModelRecord:
     return open_folder(folders.final(match))
 
 
+def recorded(name: str) -> dict[str, Any]:
+    """What the maker of a model wrote down, files of it missing or not; raises DecdecError without a manifest."""
+    return manifest.read(folders.final(name)).record
+
+
 def open_folder(folder: Path) -> ModelRecord:
     """The record of a model's folder; raises DecdecError unless every file is there with its size."""
     content = manifest.read(folder)

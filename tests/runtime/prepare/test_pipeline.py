@@ -14,6 +14,7 @@ from runtime.int8x import Int8xReader
 from runtime.model import weights
 from runtime.model.build import build_dense
 from runtime.model.spec import ModelSpec
+from runtime.prepare import pipeline
 from runtime.prepare.pipeline import prepare
 from runtime.progress import JobContext
 from runtime.protocol import Load, Prepare
@@ -97,6 +98,22 @@ def test_scales_per_row_are_kept_until_others_are_asked_for(home, source):
     assert prepared(source) == first
     again = prepared(source, scale="tensor")
     assert Int8xReader(again.path).coded_entry("model.layers.0.mlp.up_proj.weight").granularity == "tensor"
+
+
+def test_a_repair_keeps_the_scales(home, source):
+    first = prepared(source, scale="row")
+    lowbit.block_path(first.path, "rtn4", 0).unlink()
+    again = prepared(source)
+    assert again.record["scale"] == "row"
+    assert lowbit.block_path(again.path, "rtn4", 0).exists()
+
+
+def test_a_model_of_another_format_is_made_again(home, source, monkeypatch):
+    first = prepared(source)
+    monkeypatch.setitem(pipeline.FORMATS, "lowbit", 99)
+    again = prepared(source)
+    assert again.record["formats"]["lowbit"] == 99
+    assert first.record["formats"]["lowbit"] != 99
 
 
 def test_a_missing_base_is_added(home, source):

@@ -48,7 +48,7 @@ def find(name: str) -> ModelRecord:
 
 
 def recorded(name: str) -> dict[str, Any]:
-    """What the maker of a model wrote down, files of it missing or not; raises DecdecError without a manifest."""
+    """What the maker of a model wrote down, files missing or not; DecdecError without a manifest."""
     return manifest.read(folders.final(name)).record
 
 

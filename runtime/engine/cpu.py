@@ -111,7 +111,7 @@ class CpuEngine:
         self._take_wanted()
         return SliderReading(
             target_pct=self._target,
-            measured_pct=self._measured.pct,
+            measured_pct=self._measured_pct(),
             k_chunk=KChunk() if self._is_lossless else self._k_chunk,
             channels_corrected=0 if self._is_lossless else self._channels(),
             lossless=self._is_lossless,
@@ -144,6 +144,11 @@ class CpuEngine:
         for index, block in enumerate(self._decoder.blocks):
             block.linears = bank.layers[index]
             self._step.use_linears(index, bank.bound[index])
+
+    def _measured_pct(self) -> float | None:
+        """What corrections cost; the call that finds nothing to correct is part of every step."""
+        nothing = self._is_lossless or self._k_chunk == KChunk()
+        return 0.0 if nothing and self._measured.pct is not None else self._measured.pct
 
     def _channels(self) -> int:
         """Input channels corrected per token, over all layers."""

@@ -120,6 +120,10 @@ def test_a_table_takes_effect_at_the_next_token_and_counts_its_channels():
     for _ in range(20):
         engine.decode(3)
     assert engine.slider().measured_pct > 0
+    engine.set_slowdown(0.0, False)
+    for _ in range(20):
+        engine.decode(3)
+    assert engine.slider().measured_pct == 0.0
 
 
 def test_the_lossless_stop_equals_an_int8_engine_and_returns():

@@ -42,8 +42,3 @@ class KVCache:
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot truncate {self.length} positions to {length}")
         self.length = length
-
-    def bytes_per_position(self) -> int:
-        """Bytes that one token occupies."""
-        layers, heads, dim, _ = self.keys.shape
-        return 2 * layers * heads * dim * self.keys.element_size()

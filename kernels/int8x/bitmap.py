@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -21,6 +18,7 @@ from kernels.int8x.levels import (
     largest,
     words,
 )
+from kernels.int8x.pool import for_each
 from kernels.int8x.streams import BitmapStreams
 
 # 128 Ki weights: three buffers of a tile stay in a core's second-level cache.
@@ -76,8 +74,7 @@ def decode(streams: BitmapStreams) -> torch.Tensor:
     def run(first: int) -> None:
         tile(first, min(first + TILE_BLOCKS, total), target[first * BLOCK : (first + TILE_BLOCKS) * BLOCK])
 
-    for _ in _map(run, range(0, total, TILE_BLOCKS)):
-        pass
+    for_each(run, range(0, total, TILE_BLOCKS))
     return out
 
 
@@ -139,12 +136,3 @@ def _int32(parts: list[np.ndarray]) -> tuple[torch.Tensor, ...]:
 
 def _uint32(part: torch.Tensor) -> np.ndarray:
     return part.numpy().view(np.uint32)
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="int8x")
-
-
-def _map(run: Callable[[int], None], starts: range) -> Iterable[None]:
-    return map(run, starts) if len(starts) == 1 else _pool().map(run, starts)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.cpu.norms import collect, normalise
-from kernels.cpu.scalars import exp32, to_bf16
+from kernels.cpu.norms import collect, narrow, normalise
+from kernels.cpu.scalars import exp32
 from kernels.jit import njit_relaxed
 
 U = np.uint64
@@ -35,6 +35,7 @@ def attend(
     scale: np.float32,
     scratch: np.ndarray,
     scores: np.ndarray,
+    inverse_columns: np.ndarray,
     x: np.ndarray,
     x_bf16: np.ndarray,
 ) -> None:
@@ -42,7 +43,7 @@ def attend(
 
     y [q + k + v]; keys float32 [kv_heads, head_dim, stride] (head_dim a multiple of 8), values float32
     [kv_heads, context, head_dim]; cos, sin [context, rotary / 2]; scores float32 [>= position + 1] scratch;
-    x float32 and x_bf16 [q]: the input of o.
+    x float32 and x_bf16 [q]: the input of o, times inverse_columns where o has such factors.
     """
     kv_heads, dim, stride = keys.shape
     collect(y, correction, bias, scratch)
@@ -76,8 +77,7 @@ def attend(
             scores,
             x,
         )
-    for i in range(q_size):
-        x_bf16[i] = to_bf16(x[i])
+    narrow(x, inverse_columns, x_bf16)
 
 
 @njit_relaxed

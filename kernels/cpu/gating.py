@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.cpu.norms import collect
-from kernels.cpu.scalars import exp32, to_bf16
+from kernels.cpu.norms import collect, narrow
+from kernels.cpu.scalars import exp32
 from kernels.jit import njit_relaxed
 
 _ONE, _TWO = np.float32(1.0), np.float32(2.0)
@@ -19,10 +19,14 @@ def gate(
     bias: np.ndarray,
     gelu: bool,
     scratch: np.ndarray,
+    inverse_columns: np.ndarray,
     x: np.ndarray,
     x_bf16: np.ndarray,
 ) -> None:
-    """x = act(first half of y) * second half; SiLU, or GELU in its tanh form. y [2n], x [n]."""
+    """x = act(first half of y) * second half; SiLU, or GELU in its tanh form. y [2n], x [n].
+
+    x is multiplied by inverse_columns where down has such factors.
+    """
     n = x.size
     collect(y, correction, bias, scratch)
     if gelu:
@@ -34,5 +38,4 @@ def gate(
         for i in range(n):
             g = scratch[i]
             x[i] = g / (_ONE + exp32(-g)) * scratch[n + i]
-    for i in range(n):
-        x_bf16[i] = to_bf16(x[i])
+    narrow(x, inverse_columns, x_bf16)

@@ -51,9 +51,25 @@ def finish_block(
 
 @njit_relaxed
 def start_linear(
-    h: np.ndarray, weight: np.ndarray, eps: np.float32, x: np.ndarray, x_bf16: np.ndarray
+    h: np.ndarray,
+    weight: np.ndarray,
+    eps: np.float32,
+    inverse_columns: np.ndarray,
+    x: np.ndarray,
+    x_bf16: np.ndarray,
 ) -> None:
     """Input of the linear that follows a norm: x float32 and x_bf16 bits, both [n_in]."""
     normalise(h, weight, eps, x)
-    for i in range(x.size):
-        x_bf16[i] = to_bf16(x[i])
+    narrow(x, inverse_columns, x_bf16)
+
+
+@njit_relaxed
+def narrow(x: np.ndarray, inverse_columns: np.ndarray, x_bf16: np.ndarray) -> None:
+    """x_bf16 = bits of x, after x *= inverse_columns where a linear has such factors; all [n_in]."""
+    if inverse_columns.size:
+        for i in range(x.size):
+            x[i] *= inverse_columns[i]
+            x_bf16[i] = to_bf16(x[i])
+    else:
+        for i in range(x.size):
+            x_bf16[i] = to_bf16(x[i])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import torch
 
@@ -35,11 +35,21 @@ def largest(width: int) -> int:
 
 def level_counts(histogram: torch.Tensor, levels: Sequence[int]) -> tuple[int, ...]:
     """Weights per level, from a histogram int64 [256] over q + 128. ValueError if some q fits no level."""
-    magnitude = (torch.arange(256) - 128).abs()
-    reach = [int(histogram[magnitude <= largest(width)].sum()) for width in levels]
-    if reach[-1] != int(histogram.sum()):
+    reach = _reach(histogram)
+    if reach[levels[-1]] != reach[8]:
         raise ValueError(f"levels {tuple(levels)} do not hold every weight")
-    return tuple(high - low for low, high in pairwise([0, *reach]))
+    return _between(reach, levels)
+
+
+def best_levels(histogram: torch.Tensor) -> Levels:
+    """The levels of fewest bytes for a histogram int64 [256] over q + 128, by trying all that hold it.
+
+    Of equal sizes the one with the fewest levels, which decodes fastest.
+    """
+    reach = _reach(histogram)
+    sets = (s for count in range(2, MAX_LEVELS + 1) for s in combinations(range(1, 9), count))
+    holding = (levels for levels in sets if reach[levels[-1]] == reach[8])
+    return min(holding, key=lambda levels: coded_bytes(_between(reach, levels), levels))
 
 
 def words(bits: int) -> int:
@@ -68,3 +78,13 @@ def coded_bytes(counts: Sequence[int], levels: Sequence[int]) -> int:
     flags = sum(words(bits) for bits in bitmap_lengths(counts))
     codes = sum(words(count * width) for count, width in zip(counts, levels, strict=True))
     return 4 * (tables + flags + codes)
+
+
+def _reach(histogram: torch.Tensor) -> list[int]:
+    """Weights that a level of 0, 1, … 8 bits holds."""
+    magnitude = (torch.arange(256) - 128).abs()
+    return [0, *(int(histogram[magnitude <= largest(width)].sum()) for width in range(1, 9))]
+
+
+def _between(reach: Sequence[int], levels: Sequence[int]) -> tuple[int, ...]:
+    return tuple(high - low for low, high in pairwise([0, *(reach[width] for width in levels)]))

@@ -1,47 +1,92 @@
-"""Symmetric INT8 rounding: q = clamp(round(w / s), -127, 127), all in float32.
+"""Symmetric INT8 rounding: q = clamp(round(w * column / row), -127, 127), all in float32.
 
 numpy and compiled loops only: one pass each, and no thread pool of torch to wake for every small tensor.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from kernels.int8x import rounding
-
-Granularity = Literal["tensor", "row"]
+from kernels.int8x.scales import Granularity, Scales
 
 QMAX = 127
 
 
-def quantise(weight: torch.Tensor, granularity: Granularity) -> tuple[torch.Tensor, torch.Tensor]:
-    """A floating matrix [n_out, n_in] as (q int8 of the same shape, scale float32 [1] or [n_out]).
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """A matrix as q int8 [n_out, n_in] and its scales; ValueError unless they belong together."""
 
-    Source: INT8 per tensor as in the INT8-X paper, or per output row. ValueError for NaN and infinities.
+    q: torch.Tensor
+    scales: Scales
+
+    def __post_init__(self) -> None:
+        if self.q.dtype != torch.int8 or self.q.dim() != 2:
+            raise ValueError(f"q is {self.q.dtype} {list(self.q.shape)}, not an int8 matrix")
+        self.scales.check_shape(*self.q.shape)
+
+    def dequantise(self) -> torch.Tensor:
+        """The values, float32 [n_out, n_in]."""
+        return dequantise(self.q, self.scales)
+
+    def row_scaled(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """(q, scale float32 [n_out]) with value = q * scale; ValueError if columns have factors."""
+        if self.scales.columns is not None:
+            raise ValueError("columns have factors of their own")
+        return self.q, self.row_scale()
+
+    def row_scale(self) -> torch.Tensor:
+        """What each row is multiplied by, float32 [n_out]."""
+        return self.scales.row_scale(self.q.shape[0]).expand(self.q.shape[0])
+
+
+def absmax_scales(weight: torch.Tensor, granularity: Granularity) -> Scales:
+    """Steps of absmax / 127 for a floating matrix [n_out, n_in]: one, or one per row.
+
+    Source: INT8 per tensor as in the INT8-X paper, or per output row. ValueError for NaN and infinities, and
+    for "aware", whose factors have to come from elsewhere.
     """
+    if granularity == "aware":
+        raise ValueError("aware scales do not follow from the weights alone")
     rows = _float32(weight).reshape(1 if granularity == "tensor" else weight.shape[0], -1)
-    scale = _step(rows)
-    q = np.empty(rows.shape, np.int8)
-    rounding.round_rows(rows, scale, q)
-    return torch.from_numpy(q).reshape(weight.shape), torch.from_numpy(scale)
+    absmax = _absmax(rows)
+    step = np.maximum(absmax / np.float32(QMAX), np.finfo(np.float32).tiny)
+    return Scales(granularity, torch.from_numpy(np.where(absmax > 0, step, np.float32(1))))
 
 
-def dequantise(q: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """q int8 [n_out, n_in] times its scale [1] or [n_out], float32."""
-    return q.float().mul_(scale.reshape(-1, *[1] * (q.dim() - 1)))
+def quantise(weight: torch.Tensor, scales: Scales) -> torch.Tensor:
+    """A floating matrix [n_out, n_in] as q int8 of the same shape. ValueError for NaN and infinities."""
+    n_out, n_in = weight.shape
+    scales.check_shape(n_out, n_in)
+    values, step, columns = _float32(weight), scales.row_scale(n_out), scales.column_scale()
+    if step.numel() == 1 and columns is None:
+        values = values.reshape(1, -1)
+    _absmax(values)
+    q = np.empty(values.shape, np.int8)
+    if columns is None:
+        rounding.round_rows(values, step.numpy(), q)
+    else:
+        rounding.round_scaled(values, step.expand(n_out).contiguous().numpy(), columns.numpy(), q)
+    return torch.from_numpy(q).reshape(weight.shape)
 
 
-def _step(rows: np.ndarray) -> np.ndarray:
+def dequantise(q: torch.Tensor, scales: Scales) -> torch.Tensor:
+    """The values of q int8 [n_out, n_in], float32."""
+    values, columns = q.float().mul_(scales.row_scale(q.shape[0])[:, None]), scales.column_scale()
+    return values if columns is None else values.div_(columns)
+
+
+def _absmax(rows: np.ndarray) -> np.ndarray:
+    """Largest magnitude of each row; ValueError if there is a NaN or an infinity."""
     bits = np.empty(rows.shape[0], np.uint32)
     rounding.absmax_bits(rows.view(np.uint32), bits)
     absmax = bits.view(np.float32)
     if not np.isfinite(absmax).all():
         raise ValueError("it holds values that are not finite numbers")
-    step = np.maximum(absmax / np.float32(QMAX), np.finfo(np.float32).tiny)
-    return np.where(absmax > 0, step, np.float32(1))
+    return absmax
 
 
 def _float32(weight: torch.Tensor) -> np.ndarray:

@@ -66,9 +66,13 @@ def decode(streams: BitmapStreams) -> torch.Tensor:
     return out
 
 
-def quantise(weight: torch.Tensor, per_row: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """INT8 rounding of a finite, nonzero matrix [n_out, n_in]: q int8 and scale float32 [1] or [n_out]."""
+def absmax_step(weight: torch.Tensor, per_row: bool) -> torch.Tensor:
+    """absmax / 127 of a finite, nonzero matrix [n_out, n_in], float32 [1] or [n_out]."""
     rows = weight.float() if per_row else weight.float().reshape(1, -1)
-    scale = rows.abs().amax(1) / 127
-    q = torch.clamp(torch.round(rows / scale[:, None]), -127, 127).to(torch.int8)
-    return q.reshape(weight.shape), scale
+    return rows.abs().amax(1) / 127
+
+
+def quantise(weight: torch.Tensor, step: torch.Tensor, columns: torch.Tensor | None = None) -> torch.Tensor:
+    """INT8 rounding of a finite matrix [n_out, n_in] with steps [1] or [n_out] and column factors [n_in]."""
+    scaled = weight.float() if columns is None else weight.float() * columns
+    return torch.clamp(torch.round(scaled / step[:, None]), -127, 127).to(torch.int8)

@@ -33,3 +33,14 @@ def round_rows(rows: np.ndarray, scale: np.ndarray, out: np.ndarray) -> None:
         for j in range(row.size):
             value: Any = np.rint(row[j] / step)
             target[j] = np.int8(min(max(value, _LOW), _HIGH))
+
+
+@njit
+def round_scaled(rows: np.ndarray, scale: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+    """out = clamp(rint(rows * columns / scale), -127, 127), each step rounded to float32."""
+    for i in range(rows.shape[0]):
+        row, step, target = rows[i], scale[i], out[i]
+        for j in range(row.size):
+            scaled: Any = row[j] * columns[j]
+            value: Any = np.rint(scaled / step)
+            target[j] = np.int8(min(max(value, _LOW), _HIGH))

@@ -29,11 +29,13 @@ class LinearInput:
 
 
 class CpuLinear:
-    """A layer bound to its input buffers."""
+    """A layer bound to its input buffers, which hold its input times `inverse_columns` where it has them."""
 
     def __init__(self, layer: ProductLayer, source: LinearInput, bias: torch.Tensor | None) -> None:
         self._product, self._source = layer.product, source
         self.correction: Correction | None = getattr(layer, "correction", None)
+        inverse: torch.Tensor | None = getattr(layer, "inverse_columns", None)
+        self.inverse_columns = NOTHING if inverse is None else inverse.numpy()
         self.bias = NOTHING if bias is None else bias.contiguous().numpy()
 
     def product(self) -> np.ndarray:

@@ -51,6 +51,7 @@ class CpuStep:
         self._spec, self._cache, self._embedding, self._head = spec, cache, embedding, head
         self._inputs = {kind: LinearInput(linear_shape(spec, kind)[1]) for kind in LINEAR_KINDS}
         self._final = LinearInput(spec.hidden)
+        self._head_columns = CpuLinear(head, self._final, None).inverse_columns
         self._eps = np.float32(spec.norm_eps)
         self._h = np.zeros(spec.hidden, np.float32)
         self._scratch = np.empty(max(linear_shape(spec, kind)[0] for kind in LINEAR_KINDS), np.float32)
@@ -87,7 +88,7 @@ class CpuStep:
             self._attention(block, position)
             self._mlp(block)
         self._cache.advance(1)
-        cpu.start_linear(h, self._norm, self._eps, self._final.x, self._final.bits)
+        cpu.start_linear(h, self._norm, self._eps, self._head_columns, self._final.x, self._final.bits)
         started = time.perf_counter()
         logits = self._logits()
         if self.timer is not None:
@@ -114,6 +115,7 @@ class CpuStep:
             np.float32(self._spec.attention_scale),
             self._scratch,
             self._scores,
+            block.linears["o"].inverse_columns,
             target.x,
             target.bits,
         )
@@ -122,17 +124,18 @@ class CpuStep:
     def _mlp(self, block: _StepBlock) -> None:
         target = self._inputs["down"]
         y, lost, bias = self._linear(block, "gate_up", block.norms.mlp)
-        cpu.gate(y, lost, bias, self._gelu, self._scratch, target.x, target.bits)
+        inverse = block.linears["down"].inverse_columns
+        cpu.gate(y, lost, bias, self._gelu, self._scratch, inverse, target.x, target.bits)
         self._finish(self._linear(block, "down"), block.norms.post_mlp)
 
     def _linear(
         self, block: _StepBlock, kind: LinearKind, norm: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Product bits, correction and bias of a linear; `norm` prepares its input from h first."""
+        linear = block.linears[kind]
         if norm is not None:
             source = self._inputs[kind]
-            cpu.start_linear(self._h, norm, self._eps, source.x, source.bits)
-        linear = block.linears[kind]
+            cpu.start_linear(self._h, norm, self._eps, linear.inverse_columns, source.x, source.bits)
         if self.timer is not None:
             return *self.timer.run(kind, linear), linear.bias
         lost = linear.correct()

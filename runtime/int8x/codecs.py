@@ -1,4 +1,4 @@
-"""From int8 weights to the streams of the codec that makes them smallest."""
+"""From int8 weights to stored streams, and the sums that prove them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from typing import Any
 
 import torch
 
-from kernels.int8x import Granularity, encode, histogram
-from kernels.int8x.levels import Levels, coded_bytes, level_counts
-from runtime.int8x.entries import PLAIN_TYPES, BitmapEntry, CodedEntry, PlainEntry, RawEntry
+from kernels.int8x import AdaptivePlan, AdaptiveStreams, Quantised, encode, encode_adaptive, histogram
+from kernels.int8x.levels import Levels, level_counts
+from runtime.int8x.choice import CodecChoice
+from runtime.int8x.entries import (
+    PLAIN_TYPES,
+    AdaptiveEntry,
+    BitmapEntry,
+    Coded,
+    CodedEntry,
+    PlainEntry,
+    RawEntry,
+    Rounding,
+)
 
 TYPE_NAMES = {dtype: name for name, dtype in PLAIN_TYPES.items()}
 
@@ -37,24 +47,34 @@ def digest(q: torch.Tensor) -> str:
 
 
 def code_matrix(
-    q: torch.Tensor, scale: torch.Tensor, granularity: Granularity, levels: Levels
-) -> tuple[RawEntry | BitmapEntry, dict[str, torch.Tensor]]:
-    """Entry and streams of int8 q [n_out, n_in]: bitmaps of `levels`, or raw bytes if not larger."""
-    counts = level_counts(histogram(q), levels)
-    parts = {"scale": scale}
-    common: dict[str, Any] = {"shape": tuple(q.shape), "granularity": granularity, "sha256": digest(q)}
-    if coded_bytes(counts, levels) >= q.numel():
-        parts["raw"] = q
-        return RawEntry(crc32=checksum(parts.values()), **common), parts
-    parts |= _bitmap_parts(q, levels)
-    entry = BitmapEntry(crc32=checksum(parts.values()), levels=levels, counts=counts, **common)
+    matrix: Quantised, choice: CodecChoice, rounding: Rounding = "nearest"
+) -> tuple[Coded, dict[str, torch.Tensor]]:
+    """Entry and streams of a matrix; ValueError if forced levels cannot hold it."""
+    q, scales = matrix.q.contiguous(), matrix.scales
+    form = choice.form(q)
+    kind, fields, streams = _coded(q, form)
+    parts = scales.parts() | streams
+    entry = kind(
+        shape=(q.shape[0], q.shape[1]),
+        granularity=scales.granularity,
+        factors=scales.factor_names,
+        rounding=rounding,
+        crc32=checksum(parts.values()),
+        sha256=digest(q),
+        **fields,
+    )
     return entry, parts
 
 
-def recode(entry: CodedEntry, q: torch.Tensor, scale: torch.Tensor) -> Mapping[str, torch.Tensor]:
-    """The streams that `entry`'s own codec makes of q, to compare with stored ones."""
-    coded = {"raw": q} if isinstance(entry, RawEntry) else _bitmap_parts(q, entry.level_widths())
-    return {"scale": scale} | coded
+def recode(entry: CodedEntry, matrix: Quantised) -> Mapping[str, torch.Tensor]:
+    """What `entry`'s own codec makes of the matrix, to compare with what is stored."""
+    if isinstance(entry, BitmapEntry):
+        streams = _bitmap_parts(matrix.q, entry.levels)
+    elif isinstance(entry, AdaptiveEntry):
+        streams = encode_adaptive(matrix.q).parts
+    else:
+        streams = {"raw": matrix.q}
+    return matrix.scales.parts() | streams
 
 
 def code_plain(tensor: torch.Tensor) -> tuple[PlainEntry, dict[str, torch.Tensor]]:
@@ -64,6 +84,23 @@ def code_plain(tensor: torch.Tensor) -> tuple[PlainEntry, dict[str, torch.Tensor
     parts = {"": tensor.contiguous()}
     name = TYPE_NAMES[tensor.dtype]
     return PlainEntry(tuple(tensor.shape), name, checksum(parts.values())), parts
+
+
+def _coded(
+    q: torch.Tensor, form: AdaptivePlan | Levels | None
+) -> tuple[type[Coded], dict[str, Any], dict[str, torch.Tensor]]:
+    """Type of the entry, its own fields, and the streams."""
+    if form is None:
+        return RawEntry, {}, {"raw": q}
+    if isinstance(form, AdaptivePlan):
+        streams = encode_adaptive(q, form)
+        return AdaptiveEntry, _lengths(streams), streams.parts
+    return BitmapEntry, {"levels": form, "counts": level_counts(histogram(q), form)}, _bitmap_parts(q, form)
+
+
+def _lengths(streams: AdaptiveStreams) -> dict[str, Any]:
+    lengths = {name: streams.parts[name].numel() for name in ("plane", "short", "tail")}
+    return lengths | {"counts": str(streams.short_counts.dtype).removeprefix("torch.")}
 
 
 def _bitmap_parts(q: torch.Tensor, levels: Levels) -> dict[str, torch.Tensor]:

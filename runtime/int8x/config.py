@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 
 from kernels.int8x import BLOCK, Granularity
-from kernels.int8x.levels import Levels
 from runtime.checkpoint.files import shown
 from runtime.errors import DecdecError
+from runtime.int8x.choice import CodecChoice
 from runtime.int8x.entries import Entry
 
 QUANT_METHOD = "int8x"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def compose(
-    granularity: Granularity, levels: Levels, source: str, entries: Mapping[str, Entry]
+    granularity: Granularity, choice: CodecChoice, source: str, entries: Mapping[str, Entry]
 ) -> dict[str, Any]:
     """The dictionary that goes into `config.json` under `quantization_config`."""
     return {
@@ -27,7 +27,7 @@ def compose(
         "format_version": FORMAT_VERSION,
         "block": BLOCK,
         "granularity": granularity,
-        "levels": list(levels),
+        **choice.describe(),
         "source": source,
         "tensors": {name: msgspec.to_builtins(entry) for name, entry in entries.items()},
     }

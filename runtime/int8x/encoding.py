@@ -11,8 +11,9 @@ import torch
 from kernels.int8x import Granularity
 from runtime.checkpoint import Checkpoint, open_checkpoint
 from runtime.errors import DecdecError
+from runtime.int8x.choice import CodecChoice
 from runtime.int8x.origin import fingerprint
-from runtime.int8x.writer import Int8xWriter
+from runtime.int8x.writer import AUTO, Int8xWriter
 from runtime.progress import JobContext
 from runtime.store import atomic, require_space
 
@@ -23,7 +24,7 @@ TABLES = frozenset({"model.embed_tokens.weight", "lm_head.weight"})
 
 
 def encode_checkpoint(
-    source: Path, folder: Path, granularity: Granularity, ctx: JobContext
+    source: Path, folder: Path, granularity: Granularity, ctx: JobContext, choice: CodecChoice = AUTO
 ) -> dict[str, Any]:
     """Code every matrix of `source` (folder or GGUF) into `folder`; returns the quantization_config.
 
@@ -33,7 +34,7 @@ def encode_checkpoint(
     if (folder / CONFIG).exists():
         raise DecdecError(f"{folder} already holds a model", "it has a config.json", "choose another folder")
     checkpoint = open_checkpoint(source)
-    writer = Int8xWriter(folder, granularity, source=fingerprint(source))
+    writer = Int8xWriter(folder, granularity, choice=choice, source=fingerprint(source))
     _require_room(writer, checkpoint, folder)
     _add_all(writer, checkpoint, ctx)
     quantization = writer.finish()

@@ -9,6 +9,7 @@ import msgspec
 
 from runtime import sources, store
 from runtime.errors import DecdecError
+from runtime.int8x.choice import CodecChoice
 from runtime.int8x.encoding import encode_checkpoint
 from runtime.int8x.reader import Int8xReader
 from runtime.int8x.report import by_kind, combine, is_decoder_linear
@@ -18,20 +19,24 @@ from runtime.sources import catalogue
 
 
 def encode(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
-    """Code `source` (folder, .gguf, or a name) into the folder `destination`; `scale`: "tensor" or "row"."""
+    """Code `source` (folder, .gguf, or a name) into the folder `destination`.
+
+    `scale`: "tensor" or "row"; `codec` and `levels`: see `CodecChoice`, levels alone mean bitmaps.
+    """
     source, folder = _text(args, "source"), Path(_text(args, "destination"))
     granularity = args.get("scale", "tensor")
     if granularity not in ("tensor", "row"):
         raise DecdecError(f"{granularity!r} is no scale granularity", "", "use tensor or row", 2)
+    choice = _choice(args)
     path = sources.resolve(source).fetch(ctx)
-    quantization = encode_checkpoint(path, folder, granularity, ctx)
+    encode_checkpoint(path, folder, granularity, ctx, choice)
     reader = Int8xReader(folder)
     entries = [reader.coded_entry(name) for name in reader.coded_names()]
     weights = sum(entry.weights for entry in entries)
     return {
         "folder": str(folder),
         "granularity": granularity,
-        "levels": quantization["levels"],
+        **choice.describe(),
         "tensors": len(entries),
         "weights": weights,
         "bits_per_weight": sum(entry.stored_bits for entry in entries) / max(weights, 1),
@@ -75,6 +80,17 @@ def inspect(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
         "decoder_linears": msgspec.to_builtins(combine("decoder_linears", linears)),
         "total": msgspec.to_builtins(combine("total", reports)),
     }
+
+
+def _choice(args: dict[str, Any]) -> CodecChoice:
+    levels = args.get("levels")
+    codec: Any = args.get("codec") or ("bitmap" if levels else "auto")
+    try:
+        return CodecChoice(codec, tuple(levels) if levels else None)
+    except (TypeError, ValueError) as error:
+        raise DecdecError(
+            "The codec cannot be used", str(error), "use --codec auto, adaptive, bitmap or raw", 2
+        ) from error
 
 
 def _locate(args: dict[str, Any]) -> tuple[Path, str | None]:

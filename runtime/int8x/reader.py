@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from kernels.int8x import dequantise
+from kernels.int8x import Quantised
 from runtime.checkpoint.files import read_object, shown
 from runtime.errors import DecdecError
 from runtime.int8x.codecs import checksum
@@ -75,10 +75,9 @@ class Int8xReader:
             raise tensor_error(name, "its checksum does not match, the file is damaged")
         return parts
 
-    def quantised(self, name: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """The INT8 weights: q int8 [n_out, n_in] and scale float32 [1] or [n_out]."""
-        entry, parts = self.coded_entry(name), self.parts(name)
-        return decode_parts(name, entry, parts), parts["scale"]
+    def quantised(self, name: str) -> Quantised:
+        """The INT8 weights q [n_out, n_in] and their scales."""
+        return decode_parts(name, self.coded_entry(name), self.parts(name))
 
     def plain(self, name: str) -> torch.Tensor:
         """A tensor that was stored as it is, in its own type."""
@@ -90,7 +89,7 @@ class Int8xReader:
         """A tensor dequantised to float32, or as stored if it is plain."""
         if isinstance(self.entry(name), PlainEntry):
             return self.plain(name)
-        return dequantise(*self.quantised(name))
+        return self.quantised(name).dequantise()
 
     def write_tokenizer(self, folder: Path) -> None:
         """Copy tokenizer, generation settings and chat template."""
@@ -99,9 +98,9 @@ class Int8xReader:
                 shutil.copyfile(self.folder / file, folder / file)
 
 
-def decode_parts(name: str, entry: CodedEntry, parts: dict[str, torch.Tensor]) -> torch.Tensor:
-    """int8 [n_out, n_in] from streams; DecdecError naming the tensor if they contradict each other."""
+def decode_parts(name: str, entry: CodedEntry, parts: dict[str, torch.Tensor]) -> Quantised:
+    """A matrix from its streams; DecdecError naming the tensor if they contradict each other."""
     try:
-        return entry.decode(parts)
+        return Quantised(entry.decode(parts), entry.scales(parts))
     except ValueError as error:
         raise tensor_error(name, str(error)) from error

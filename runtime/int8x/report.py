@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import torch
 
 from kernels.int8x import Granularity, entropy_bits, histogram, huffman_bits
-from runtime.int8x.entries import CodedEntry
+from runtime.int8x.entries import BitmapEntry, CodedEntry, Parts
+from runtime.int8x.shares import spread_of
 
 
 class TensorReport(msgspec.Struct, frozen=True):
-    """One coded tensor. Bits are per weight, tables and scales included; `share` is per level width."""
+    """One coded tensor. Bits are per weight, tables and scales included; share and widths: see `Spread`."""
 
     name: str
     kind: str
@@ -22,6 +23,7 @@ class TensorReport(msgspec.Struct, frozen=True):
     shape: tuple[int, int]
     weights: int
     share: dict[str, float]
+    mean_widths: dict[str, float]
     bits_per_weight: float
     entropy_bits_per_weight: float
     huffman_bits_per_weight: float
@@ -35,6 +37,7 @@ class GroupReport(msgspec.Struct, frozen=True):
     weights: int
     codecs: dict[str, int]
     share: dict[str, float]
+    mean_widths: dict[str, float]
     bits_per_weight: float
     entropy_bits_per_weight: float
     huffman_bits_per_weight: float
@@ -50,45 +53,44 @@ def is_decoder_linear(report: TensorReport) -> bool:
     return ".layers." in report.name
 
 
-def measure(name: str, entry: CodedEntry, q: torch.Tensor) -> TensorReport:
-    """The report of one tensor from its decoded int8 weights."""
-    counts = histogram(q)
-    widths = entry.level_widths()
-    share = {str(width): n / entry.weights for width, n in zip(widths, entry.level_counts(), strict=True)}
+def measure(name: str, entry: CodedEntry, q: torch.Tensor, parts: Parts) -> TensorReport:
+    """The report of one tensor from its decoded int8 weights and its streams."""
+    counts, spread = histogram(q), spread_of(entry, parts)
     return TensorReport(
         name=name,
         kind=kind_of(name),
         codec=str(entry.__struct_config__.tag),
-        levels=widths,
+        levels=entry.levels if isinstance(entry, BitmapEntry) else (),
         granularity=entry.granularity,
         shape=entry.shape,
         weights=entry.weights,
-        share=share,
+        share=spread.share,
+        mean_widths=spread.widths,
         bits_per_weight=entry.stored_bits / entry.weights,
         entropy_bits_per_weight=entropy_bits(counts),
         huffman_bits_per_weight=huffman_bits(counts),
     )
 
 
+def codec_label(report: TensorReport) -> str:
+    """Codec and levels as people read them."""
+    levels = f" ({','.join(map(str, report.levels))})" if report.levels else ""
+    return report.codec + levels
+
+
 def combine(kind: str, reports: Sequence[TensorReport]) -> GroupReport:
     """Several tensors as one group; zeros for an empty one."""
-    weights = sum(report.weights for report in reports)
-
-    def mean(values: Iterable[float]) -> float:
-        pairs = zip(values, reports, strict=True)
-        return sum(value * report.weights for value, report in pairs) / max(weights, 1)
-
-    widths = sorted({width for report in reports for width in report.share}, key=int)
-    codecs = [f"{report.codec} ({','.join(map(str, report.levels))})" for report in reports]
+    labels = [codec_label(report) for report in reports]
     return GroupReport(
         kind=kind,
         tensors=len(reports),
-        weights=weights,
-        codecs={codec: codecs.count(codec) for codec in dict.fromkeys(codecs)},
-        share={width: mean(report.share.get(width, 0.0) for report in reports) for width in widths},
-        bits_per_weight=mean(report.bits_per_weight for report in reports),
-        entropy_bits_per_weight=mean(report.entropy_bits_per_weight for report in reports),
-        huffman_bits_per_weight=mean(report.huffman_bits_per_weight for report in reports),
+        weights=sum(report.weights for report in reports),
+        codecs={label: labels.count(label) for label in dict.fromkeys(labels)},
+        share=_shares(reports),
+        mean_widths=_mean_widths(reports),
+        bits_per_weight=_mean(reports, lambda report: report.bits_per_weight),
+        entropy_bits_per_weight=_mean(reports, lambda report: report.entropy_bits_per_weight),
+        huffman_bits_per_weight=_mean(reports, lambda report: report.huffman_bits_per_weight),
     )
 
 
@@ -96,3 +98,31 @@ def by_kind(reports: Sequence[TensorReport]) -> list[GroupReport]:
     """One group per tensor kind, in the order in which they appear."""
     kinds = dict.fromkeys(report.kind for report in reports)
     return [combine(kind, [report for report in reports if report.kind == kind]) for kind in kinds]
+
+
+def _mean(reports: Sequence[TensorReport], value: Callable[[TensorReport], float]) -> float:
+    weights = sum(report.weights for report in reports)
+    return sum(value(report) * report.weights for report in reports) / max(weights, 1)
+
+
+def _shares(reports: Sequence[TensorReport]) -> dict[str, float]:
+    names = ["plane", "short", *map(str, range(1, 9)), "byte"]
+    found = {name for report in reports for name in report.share}
+    return {
+        name: _mean(reports, lambda report, name=name: report.share.get(name, 0.0))  # type: ignore[misc]
+        for name in names
+        if name in found
+    }
+
+
+def _mean_widths(reports: Sequence[TensorReport]) -> dict[str, float]:
+    """Plane codes count once a weight, short codes once an escaped weight that has one."""
+    adaptive = [report for report in reports if report.mean_widths]
+    shorts = [(report, report.weights * report.share["short"]) for report in adaptive]
+    if not adaptive:
+        return {}
+    total = sum(count for _, count in shorts)
+    return {
+        "plane": _mean(adaptive, lambda report: report.mean_widths["plane"]),
+        "short": sum(report.mean_widths["short"] * count for report, count in shorts) / max(total, 1),
+    }

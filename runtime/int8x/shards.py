@@ -26,6 +26,8 @@ _SHARD = re.compile(r"model-\d{5}\.safetensors")
 _FILE_NAME = re.compile(r"\w[\w.-]*\.safetensors")
 _TYPES = {
     "I8": torch.int8,
+    "U8": torch.uint8,
+    "U16": torch.uint16,
     "I32": torch.int32,
     "I64": torch.int64,
     "F16": torch.float16,

@@ -7,59 +7,73 @@ from pathlib import Path
 
 import torch
 
-from kernels.int8x import quantise
-from runtime.checkpoint import Checkpoint, open_checkpoint
+from kernels.int8x import Quantised, absmax_scales, quantise
+from runtime.checkpoint import open_checkpoint
 from runtime.int8x.codecs import digest, recode
-from runtime.int8x.entries import CodedEntry
 from runtime.int8x.origin import fingerprint
 from runtime.int8x.reader import Int8xReader, decode_parts
 from runtime.int8x.report import TensorReport, measure
 from runtime.progress import JobContext
 
-Compare = Callable[[str, torch.Tensor, torch.Tensor], int]
+Compare = Callable[[str, Quantised], int]
 
 
 def survey(
     reader: Int8xReader, ctx: JobContext, step: str, visit: Compare | None = None
 ) -> tuple[list[TensorReport], int]:
-    """Decode every coded tensor: its report, and the sum of what `visit(name, q, scale)` returns."""
+    """Decode every coded tensor: its report, and the sum of what `visit(name, matrix)` returns."""
     names = reader.coded_names()
     done, total = 0, sum(reader.coded_entry(name).weights for name in names)
     reports, found = [], 0
     for name in names:
         ctx.progress(step, done, total, "weights", name)
-        q, scale = reader.quantised(name)
-        reports.append(measure(name, reader.coded_entry(name), q))
-        found += visit(name, q, scale) if visit else 0
-        done += q.numel()
+        entry, parts = reader.coded_entry(name), reader.parts(name)
+        matrix = decode_parts(name, entry, parts)
+        reports.append(measure(name, entry, matrix.q, parts))
+        found += visit(name, matrix) if visit else 0
+        done += matrix.q.numel()
     ctx.progress(step, total, total, "weights")
     return reports, found
 
 
 def comparison(reader: Int8xReader, source: Path | None) -> Compare:
-    """How to count mismatching weights: against a fresh rounding of the source, or against what is stored."""
+    """How to count mismatching weights: against a fresh rounding of the source, or against what is stored.
+
+    A tensor rounded with feedback does not follow from its source alone: it is compared with what is stored.
+    """
     if source is None:
-        return lambda name, q, scale: against_streams(reader, name, q, scale)
+        return lambda name, matrix: against_streams(reader, name, matrix)
     checkpoint = open_checkpoint(source)
-    return lambda name, q, scale: against_source(reader.coded_entry(name), checkpoint, name, q, scale)
+
+    def compare(name: str, matrix: Quantised) -> int:
+        entry = reader.coded_entry(name)
+        if entry.rounding == "feedback":
+            return against_streams(reader, name, matrix)
+        return against_source(checkpoint.load(name), matrix)
+
+    return compare
 
 
-def against_source(
-    entry: CodedEntry, checkpoint: Checkpoint, name: str, q: torch.Tensor, scale: torch.Tensor
-) -> int:
-    """Weights that differ from a fresh rounding of the source; all of them if shape or scale differs."""
-    fresh, fresh_scale = quantise(checkpoint.load(name), entry.granularity)
-    if fresh.shape != q.shape or not torch.equal(fresh_scale, scale):
+def against_source(weight: torch.Tensor, matrix: Quantised) -> int:
+    """Weights that differ from a fresh rounding; all of them if shape or scales differ.
+
+    Scales are taken from the weights again where they follow from them; aware ones are taken as stored.
+    """
+    q, scales = matrix.q, matrix.scales
+    if weight.shape != q.shape:
         return q.numel()
-    return int((fresh != q).sum())
+    fresh = scales if scales.granularity == "aware" else absmax_scales(weight, scales.granularity)
+    if not fresh.same_as(scales):
+        return q.numel()
+    return int((quantise(weight, scales) != q).sum())
 
 
-def against_streams(reader: Int8xReader, name: str, q: torch.Tensor, scale: torch.Tensor) -> int:
+def against_streams(reader: Int8xReader, name: str, matrix: Quantised) -> int:
     """0 if the weights have the hash taken before coding and code to the stored streams again, else all."""
     entry, stored = reader.coded_entry(name), reader.parts(name)
-    again = recode(entry, decode_parts(name, entry, stored), scale)
-    same = digest(q) == entry.sha256 and all(torch.equal(again[key], stored[key]) for key in stored)
-    return 0 if same else q.numel()
+    again = recode(entry, matrix)
+    same = digest(matrix.q) == entry.sha256 and all(torch.equal(again[key], stored[key]) for key in stored)
+    return 0 if same else matrix.q.numel()
 
 
 def source_at_hand(reader: Int8xReader, candidate: str | None) -> Path | None:

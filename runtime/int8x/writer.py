@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 import torch
 
-from kernels.int8x import PAPER_LEVELS, Granularity, check_levels, quantise
-from kernels.int8x.levels import MAX_WEIGHTS, Levels
+from kernels.int8x import Granularity, Quantised, Scales, absmax_scales, quantise
+from kernels.int8x.levels import MAX_WEIGHTS
 from runtime.errors import DecdecError
+from runtime.int8x.choice import CodecChoice
 from runtime.int8x.codecs import code_matrix, code_plain
 from runtime.int8x.config import FORMAT_VERSION, compose, parse_entry, tensor_error
-from runtime.int8x.entries import Entry
+from runtime.int8x.entries import Entry, Rounding
 from runtime.int8x.shards import (
     INDEX_NAME,
     SHARD_BYTES,
@@ -25,6 +26,7 @@ from runtime.int8x.shards import (
 )
 from runtime.store import atomic
 
+AUTO = CodecChoice()
 _CODABLE = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -36,7 +38,7 @@ def stored_key(name: str, suffix: str) -> str:
 class Int8xWriter:
     """Codes tensors into shards of `folder` (created if missing).
 
-    Shards that an earlier run finished with the same granularity, levels and `source` (see
+    Shards that an earlier run finished with the same granularity, choice of codecs and `source` (see
     `origin.fingerprint`) are kept: ask `has` before loading a tensor. Other shards there are deleted.
     One tensor and one shard are in memory at a time; a tensor larger than `shard_bytes` gets its own shard.
     """
@@ -46,16 +48,16 @@ class Int8xWriter:
         folder: Path,
         granularity: Granularity = "tensor",
         *,
-        levels: Levels = PAPER_LEVELS,
+        choice: CodecChoice = AUTO,
         source: str = "",
         shard_bytes: int = SHARD_BYTES,
     ) -> None:
         self._folder, self._granularity, self._shard_bytes = folder, granularity, shard_bytes
-        self._levels, self._source = check_levels(levels), source
+        self._choice, self._source = choice, source
         self._recipe = {
             "version": FORMAT_VERSION,
             "granularity": granularity,
-            "levels": list(levels),
+            **choice.describe(),
             "source": source,
         }
         self._entries: dict[str, Entry] = {}
@@ -69,22 +71,32 @@ class Int8xWriter:
         """Whether this tensor is done, here or in an earlier run."""
         return name in self._entries
 
-    def add(self, name: str, weight: torch.Tensor, granularity: Granularity | None = None) -> None:
-        """Quantise and code a floating matrix [n_out, n_in], with the writer's granularity unless told.
+    def add(self, name: str, weight: torch.Tensor, scales: Scales | Granularity | None = None) -> None:
+        """Round and code a floating matrix [n_out, n_in].
 
-        Raises DecdecError for NaN, infinities and other types.
+        `scales`: as they are, or steps of absmax / 127 of that granularity; None: of the writer's.
+        Raises DecdecError for NaN, infinities and other types, and for forced levels that cannot hold it.
         """
-        granularity = granularity or self._granularity
         if weight.dim() != 2 or weight.dtype not in _CODABLE or not 0 < weight.numel() <= MAX_WEIGHTS:
             kind = f"{str(weight.dtype).removeprefix('torch.')} {list(weight.shape)}"
             raise tensor_error(
                 name, f"it is {kind}, not a floating-point matrix", "use a bf16, fp16 or fp32 model"
             )
+        scales = scales or self._granularity
         try:
-            q, scale = quantise(weight, granularity)
+            known = scales if isinstance(scales, Scales) else absmax_scales(weight, scales)
+            matrix = Quantised(quantise(weight, known), known)
         except ValueError as error:
             raise tensor_error(name, str(error), "use an undamaged copy of the model") from error
-        self._store(name, *code_matrix(q, scale, granularity, self._levels))
+        self._code(name, matrix, "nearest")
+
+    def add_quantised(self, name: str, q: torch.Tensor, scales: Scales) -> None:
+        """Code int8 q [n_out, n_in] rounded elsewhere, with feedback; DecdecError if it cannot be."""
+        try:
+            matrix = Quantised(q, scales)
+        except ValueError as error:
+            raise tensor_error(name, str(error), "report this as an error of the program") from error
+        self._code(name, matrix, "feedback")
 
     def add_plain(self, name: str, tensor: torch.Tensor) -> None:
         """Store a tensor as it is; DecdecError for types the container does not hold."""
@@ -100,7 +112,14 @@ class Int8xWriter:
         sizes = [(self._folder / file).stat().st_size for file in sorted(set(self._files.values()))]
         index = {"metadata": {"total_size": sum(sizes)}, "weight_map": self._files}
         atomic.write_json(self._folder / INDEX_NAME, index)
-        return compose(self._granularity, self._levels, self._source, self._entries)
+        return compose(self._granularity, self._choice, self._source, self._entries)
+
+    def _code(self, name: str, matrix: Quantised, rounding: Rounding) -> None:
+        try:
+            coded = code_matrix(matrix, self._choice, rounding)
+        except ValueError as error:
+            raise tensor_error(name, str(error), "choose other levels, or another codec") from error
+        self._store(name, *coded)
 
     def _store(self, name: str, entry: Entry, parts: Mapping[str, torch.Tensor]) -> None:
         keys = {stored_key(name, suffix): part for suffix, part in parts.items()}

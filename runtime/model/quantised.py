@@ -8,6 +8,7 @@ import torch
 
 from runtime.checkpoint.base import Checkpoint
 from runtime.int8x import Int8xReader
+from runtime.int8x.config import tensor_error
 from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
 from runtime.layers.int8 import Int8
 from runtime.model import weights
@@ -31,8 +32,8 @@ class Tables:
 
 def int8_tables(reader: Int8xReader, spec: ModelSpec) -> Tables:
     """Embedding and head of an INT8-X model."""
-    embedding = Int8(*reader.quantised(weights.EMBEDDING))
-    return Tables(embedding, embedding if spec.tied else Int8(*reader.quantised(weights.HEAD)))
+    embedding = Int8.of(reader.quantised(weights.EMBEDDING))
+    return Tables(embedding, embedding if spec.tied else Int8.of(reader.quantised(weights.HEAD)))
 
 
 def int8_block(reader: Int8xReader, spec: ModelSpec, index: int) -> dict[LinearKind, Int8]:
@@ -58,5 +59,15 @@ def build_int8(reader: Int8xReader) -> Decoder:
 
 def _fused(reader: Int8xReader, names: tuple[str, ...]) -> Int8:
     parts = [reader.quantised(name) for name in names]
-    scales = [scale.expand(q.shape[0]) for q, scale in parts]
-    return Int8(torch.cat([q for q, _ in parts]), torch.cat(scales))
+    columns = parts[0].scales.columns
+    for name, part in zip(names, parts, strict=True):
+        if not _same(part.scales.columns, columns):
+            raise tensor_error(
+                name, f"its column factors are not those of {names[0]}, which reads the same input"
+            )
+    scales = torch.cat([part.row_scale() for part in parts])
+    return Int8(torch.cat([part.q for part in parts]), scales, parts[0].scales.column_scale())
+
+
+def _same(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
+    return a is b if a is None or b is None else torch.equal(a, b)

@@ -8,11 +8,12 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from runtime.int8x import Int8xWriter
+from runtime.int8x import CodecChoice, Int8xWriter, jobs
+from runtime.progress import JobContext
 
 
 def draw(n_out, n_in, seed, tail=4.0):
-    """Weights with outliers, so that nested bitmaps are worth it."""
+    """Weights with outliers, so that coding is worth it."""
     generator = torch.Generator().manual_seed(seed)
     values = torch.randn(n_out, n_in, generator=generator)
     return values * torch.exp(torch.randn(n_out, n_in, generator=generator) * tail / 8)
@@ -48,6 +49,11 @@ def model(tmp_path, weights):
     return write_model(tmp_path / "model", weights)
 
 
+@pytest.fixture
+def bitmap_model(tmp_path, weights):
+    return write_model(tmp_path / "bitmaps", weights, choice=CodecChoice("bitmap", (3, 5, 8)))
+
+
 def edit_config(folder, change):
     """Apply `change` to the quantization_config on disk."""
     config = json.loads((folder / "config.json").read_text())
@@ -62,3 +68,33 @@ def edit_streams(folder, change):
         metadata, streams = shard.metadata(), {key: shard.get_tensor(key).clone() for key in shard.keys()}  # noqa: SIM118
     change(streams)
     save_file(streams, path, metadata)
+
+
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 48,
+    "intermediate_size": 40,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "vocab_size": 130,
+}
+
+
+@pytest.fixture
+def source(tmp_path, weights):
+    folder = tmp_path / "source"
+    folder.mkdir()
+    bf16 = {name: weight.bfloat16() for name, weight in weights.items()}
+    save_file(bf16, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": {"type": "BPE"}}))
+    (folder / "tokenizer_config.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def coded(source, tmp_path):
+    folder = tmp_path / "coded"
+    jobs.encode({"source": str(source), "destination": str(folder)}, JobContext.silent())
+    return folder

@@ -8,8 +8,12 @@ from safetensors import safe_open
 
 from kernels.int8x import reference
 from runtime.errors import DecdecError
-from runtime.int8x import Int8xReader, Int8xWriter
+from runtime.int8x import CodecChoice, Int8xReader, Int8xWriter
 from tests.runtime.int8x.conftest import add, draw, write_model
+
+
+def rounded(weight):
+    return reference.quantise(weight, reference.absmax_step(weight, False))
 
 
 @pytest.mark.parametrize("granularity", ["tensor", "row"])
@@ -22,18 +26,17 @@ def test_every_tensor_comes_back(tmp_path, weights, granularity):
             assert torch.equal(reader.plain(name), weight)
             assert reader.load(name).dtype == weight.dtype
             continue
-        q, scale = reader.quantised(name)
-        expected, step = reference.quantise(weight, granularity == "row")
-        assert torch.equal(q, expected)
-        assert torch.equal(scale, step)
-        assert torch.equal(reader.load(name), q.float() * scale[:, None])
+        matrix, step = reader.quantised(name), reference.absmax_step(weight, granularity == "row")
+        assert torch.equal(matrix.q, reference.quantise(weight, step))
+        assert torch.equal(matrix.scales.scale, step)
+        assert torch.equal(reader.load(name), matrix.q.float() * step[:, None])
 
 
-def test_raw_bytes_where_bitmaps_would_not_be_smaller(model):
+def test_raw_bytes_where_no_codec_would_be_smaller(model):
     tensors = json.loads((model / "config.json").read_text())["quantization_config"]["tensors"]
     codecs = {name.split(".")[-2]: entry["codec"] for name, entry in tensors.items()}
     assert codecs["down_proj"] == "raw"
-    assert codecs["q_proj"] == codecs["embed_tokens"] == "bitmap"
+    assert (codecs["q_proj"], codecs["embed_tokens"]) == ("adaptive", "bitmap")
     assert codecs["norm"] == "plain"
 
 
@@ -41,7 +44,7 @@ def test_raw_bytes_where_bitmaps_would_not_be_smaller(model):
 @pytest.mark.parametrize("value", [0.0, -1.0])
 def test_odd_shapes_and_constant_weights(tmp_path, shape, value):
     reader = Int8xReader(write_model(tmp_path, {"w": torch.full(shape, value)}))
-    q, _ = reader.quantised("w")
+    q = reader.quantised("w").q
     assert q.shape == shape
     assert torch.equal(q, torch.full(shape, int(127 * value), dtype=torch.int8))
 
@@ -56,15 +59,15 @@ def test_odd_shapes_and_constant_weights(tmp_path, shape, value):
 def test_any_shape(tmp_path, n_out, n_in, tail, granularity):
     weight = draw(n_out, n_in, n_in, tail)
     folder = tmp_path / f"{n_out}-{n_in}-{tail}-{granularity}"
-    q, _ = Int8xReader(write_model(folder, {"w": weight}, granularity)).quantised("w")
-    assert torch.equal(q, reference.quantise(weight, granularity == "row")[0])
+    matrix = Int8xReader(write_model(folder, {"w": weight}, granularity)).quantised("w")
+    assert torch.equal(matrix.q, reference.quantise(weight, matrix.scales.scale))
 
 
 def test_other_levels(tmp_path):
     weight = draw(90, 60, 5)
-    reader = Int8xReader(write_model(tmp_path, {"w": weight}, levels=(3, 4, 5, 8)))
-    assert reader.coded_entry("w").level_widths() == (3, 4, 5, 8)
-    assert torch.equal(reader.quantised("w")[0], reference.quantise(weight, False)[0])
+    reader = Int8xReader(write_model(tmp_path, {"w": weight}, choice=CodecChoice("bitmap", (3, 4, 5, 8))))
+    assert reader.coded_entry("w").levels == (3, 4, 5, 8)
+    assert torch.equal(reader.quantised("w").q, rounded(weight))
 
 
 def test_files_are_standard_safetensors_with_an_index(tmp_path, weights):
@@ -98,7 +101,9 @@ def test_interrupted_work_goes_on_at_the_next_shard(tmp_path, weights):
     assert not list(part.glob(".*"))
 
 
-@pytest.mark.parametrize("other", [{"granularity": "row"}, {"source": "another"}, {"levels": (4, 8)}])
+@pytest.mark.parametrize(
+    "other", [{"granularity": "row"}, {"source": "another"}, {"choice": CodecChoice("bitmap", (4, 8))}]
+)
 def test_shards_of_another_recipe_are_made_again(tmp_path, weights, other):
     write_model(tmp_path, weights)
     writer = Int8xWriter(tmp_path, **{"granularity": "tensor", **other})

@@ -7,6 +7,9 @@ import torch
 from kernels.cpu.products import int8_product
 from kernels.int8x import Quantised
 
+# torch's product loads whole cache lines and crashes on codes that begin within one, as in a mapped file.
+ALIGNMENT = 64
+
 
 class Int8:
     """value = q * scale / columns: q int8 [n_out, n_in], scale float32 [n_out] or [1], columns [n_in].
@@ -15,7 +18,7 @@ class Int8:
     """
 
     def __init__(self, q: torch.Tensor, scale: torch.Tensor, columns: torch.Tensor | None = None) -> None:
-        self.q, self.scale = q.contiguous(), scale.float().expand(q.shape[0]).contiguous()
+        self.q, self.scale = _aligned(q.contiguous()), scale.float().expand(q.shape[0]).contiguous()
         self.n_out, self.n_in = q.shape
         self.inverse_columns = None if columns is None else columns.float().reciprocal()
         self._scale_bf16 = self.scale.bfloat16()
@@ -47,3 +50,7 @@ class Int8:
         """Bytes of codes and scales."""
         columns = 0 if self.inverse_columns is None else self.inverse_columns.nbytes
         return self.q.nbytes + self.scale.nbytes + columns
+
+
+def _aligned(q: torch.Tensor) -> torch.Tensor:
+    return q if q.data_ptr() % ALIGNMENT == 0 else q.clone()

@@ -37,6 +37,12 @@ def int8(weight):
     return Int8((weight / scale[:, None]).round().to(torch.int8), scale)
 
 
+def with_columns(weight):
+    columns = torch.exp(torch.randn(weight.shape[1], generator=torch.Generator().manual_seed(9)) / 4)
+    scale = (weight * columns).abs().amax(1) / 127
+    return Int8((weight * columns / scale[:, None]).round().to(torch.int8), scale, columns)
+
+
 def compensated(weight):
     base = quantise_rtn(weight, 4)
     residual = quantise_residual(weight - dequantise(base))
@@ -44,15 +50,16 @@ def compensated(weight):
     return Compensated(LowBit(base), Correction.alone(residual, profile))
 
 
-def engine_of(family, make, **changes):
+def engine_of(family, make, table=None, **changes):
+    make_table = table or int8
     _, checkpoint = tiny_model(family, spread=0.04, **{**SIZES, **changes})
     spec = ModelSpec.from_config(checkpoint.config)
     blocks = range(len(spec.layers))
     layers = [
         {kind: make(weights.fused_weight(checkpoint, spec, i, kind)) for kind in LINEAR_KINDS} for i in blocks
     ]
-    table = int8(checkpoint.load(weights.EMBEDDING).float())
-    head = table if spec.tied else int8(checkpoint.load(weights.HEAD).float())
+    table = make_table(checkpoint.load(weights.EMBEDDING).float())
+    head = table if spec.tied else make_table(checkpoint.load(weights.HEAD).float())
     decoder = assemble(checkpoint, spec, layers, Tables(table, head))
     return CpuEngine(decoder, table, head, 64, PATH), checkpoint
 
@@ -61,9 +68,10 @@ def relative(a, b):
     return float((a - b).norm() / b.norm())
 
 
+@pytest.mark.parametrize("make", [int8, with_columns])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_decode_steps_follow_the_torch_decoder(family):
-    engine, _ = engine_of(family, int8)
+def test_decode_steps_follow_the_torch_decoder(family, make):
+    engine, _ = engine_of(family, make, make)
     with torch.inference_mode():
         whole = engine._decoder.forward(torch.tensor(TOKENS))
     steps = [engine.decode(token) for token in TOKENS]
@@ -72,9 +80,10 @@ def test_decode_steps_follow_the_torch_decoder(family):
     assert engine.position == len(TOKENS)
 
 
+@pytest.mark.parametrize("make", [int8, with_columns])
 @pytest.mark.parametrize("family", ["llama", "qwen2", "mistral-window"])
-def test_int8_stays_close_to_the_dense_model(family):
-    engine, checkpoint = engine_of(family, int8)
+def test_int8_stays_close_to_the_dense_model(family, make):
+    engine, checkpoint = engine_of(family, make)
     with torch.inference_mode():
         dense = build_dense(checkpoint).forward(torch.tensor(TOKENS))[-1]
     for token in TOKENS:

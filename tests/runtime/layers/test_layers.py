@@ -54,6 +54,24 @@ def test_int8_and_its_rows(weight, inputs, scales):
     assert torch.equal(layer.rows(torch.tensor([3, 0])), exact[[3, 0]])
 
 
+def test_int8_with_column_factors(weight, inputs):
+    columns = torch.exp(torch.randn(N_IN, generator=torch.Generator().manual_seed(8)))
+    step = (weight * columns).abs().max() / 127
+    q = (weight * columns / step).round().to(torch.int8)
+    layer, exact = Int8(q, step[None], columns), q.float() * step / columns
+    assert relative(layer.prefill(inputs), inputs @ exact.t()) < 5e-3
+    assert relative(layer.decode(inputs[:1]), inputs[:1] @ exact.t()) < 5e-3
+    torch.testing.assert_close(layer.rows(torch.tensor([3, 0])), exact[[3, 0]])
+
+
+@pytest.mark.parametrize("offset", [1, 8, 16, 33])
+def test_int8_codes_may_lie_anywhere_in_a_file(inputs, offset):
+    data = torch.randint(-127, 128, (N_OUT * N_IN + 64,)).to(torch.int8)
+    q = data[offset : offset + N_OUT * N_IN].view(N_OUT, N_IN)
+    layer = Int8(q, torch.ones(1))
+    assert relative(layer.decode(inputs[:1]), inputs[:1] @ q.float().t()) < 5e-3
+
+
 def test_lowbit_is_the_base_alone(weight, inputs):
     base = quantise_rtn(weight, 4)
     layer = LowBit(base)

@@ -10,6 +10,19 @@ import click
 from app.cli import work
 
 
+class Levels(click.ParamType):
+    """Whole numbers separated by commas."""
+
+    name = "levels"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        """The widths; the worker says which are possible."""
+        try:
+            return [int(width) for width in str(value).split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is not a list of whole numbers such as 3,5,8", param, ctx)
+
+
 @click.group()
 def int8x() -> None:
     """Encode, verify and inspect INT8-X weights."""
@@ -21,11 +34,22 @@ def int8x() -> None:
 @click.option(
     "--scale", type=click.Choice(["tensor", "row"]), default="tensor", help="One scale per tensor or per row."
 )
+@click.option(
+    "--codec",
+    type=click.Choice(["auto", "adaptive", "bitmap", "raw"]),
+    help="One codec for every tensor; auto takes the smallest for each.",
+)
+@click.option(
+    "--levels", type=Levels(), metavar="3,5,8", help="Bits of the levels of every bitmap; left out: the best."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def encode(src: str, dst: Path, scale: str, as_json: bool) -> None:
+def encode(
+    src: str, dst: Path, scale: str, codec: str | None, levels: list[int] | None, as_json: bool
+) -> None:
     """Write the weights of SRC (a folder, a .gguf file, or a model's name) as INT8-X into the folder DST."""
     source = str(Path(src).resolve()) if Path(src).exists() else src
-    result = work.job("int8x_encode", source=source, destination=str(dst.resolve()), scale=scale)
+    options = {"scale": scale, "codec": codec, "levels": levels}
+    result = work.job("int8x_encode", source=source, destination=str(dst.resolve()), **options)
     _print(result, as_json)
 
 

@@ -24,7 +24,8 @@ def _line(row: Row, all_tensors: bool) -> Row:
         **first,
         "weights": f"{row['weights']:,}".replace(",", " "),
         "codec": ", ".join(_codecs(row)),
-        "share per level": _share(row["share"]),
+        "share of weights": _share(row["share"]),
+        "mean widths": _widths(row["mean_widths"]),
         "bit/w": f"{row['bits_per_weight']:.3f}",
         "Huffman": f"{row['huffman_bits_per_weight']:.3f}",
         "entropy": f"{row['entropy_bits_per_weight']:.3f}",
@@ -35,8 +36,16 @@ def _codecs(row: Row) -> Iterator[str]:
     if "codecs" in row:
         yield from (f"{name} × {count}" for name, count in row["codecs"].items())
     else:
-        yield f"{row['codec']} ({','.join(map(str, row['levels']))}) per {row['granularity']}"
+        levels = f" ({','.join(map(str, row['levels']))})" if row["levels"] else ""
+        yield f"{row['codec']}{levels} per {row['granularity']}"
 
 
 def _share(share: dict[str, float]) -> str:
-    return " / ".join(f"{100 * part:.1f}" for part in share.values()) + " %"
+    """Streams of adaptive planes by name, levels of bitmaps by their bits."""
+    names = (f"{name} bit" if name.isdigit() else name for name in share)
+    parts = zip(names, share.values(), strict=True)
+    return " / ".join(f"{name} {100 * part:.1f}" for name, part in parts) + " %"
+
+
+def _widths(widths: dict[str, float]) -> str:
+    return " / ".join(f"{bits:.2f}" for bits in widths.values()) or "-"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def encode(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
         "folder": str(folder),
         "granularity": granularity,
         **choice.describe(),
+        "codecs": Counter(str(entry.__struct_config__.tag) for entry in entries),
         "tensors": len(entries),
         "weights": weights,
         "bits_per_weight": sum(entry.stored_bits for entry in entries) / max(weights, 1),

@@ -129,18 +129,26 @@ def test_tune_json(worker, model):
 
 PART = {
     "weights": 331776,
-    "share": {"3": 0.55, "8": 0.45},
+    "share": {"plane": 0.55, "byte": 0.1, "8": 0.35},
+    "mean_widths": {"plane": 4.25, "short": 3.0},
     "bits_per_weight": 6.439,
     "entropy_bits_per_weight": 5.2,
     "huffman_bits_per_weight": 5.3,
 }
-GROUP = {**PART, "tensors": 30, "codecs": {"bitmap (3,8)": 30}}
+GROUP = {**PART, "tensors": 30, "codecs": {"adaptive": 28, "raw": 2}}
 INSPECTED = {
     "model": MODEL,
-    "format_version": 1,
+    "format_version": 2,
     "granularity": "tensor",
     "tensors": [
-        {**PART, "name": "model.layers.0.q", "kind": "q", "codec": "raw", "levels": [8], "granularity": "row"}
+        {
+            **PART,
+            "name": "model.layers.0.q",
+            "kind": "q",
+            "codec": "bitmap",
+            "levels": [3, 8],
+            "granularity": "row",
+        }
     ],
     "kinds": [{**GROUP, "kind": "q"}],
     "decoder_linears": {**GROUP, "kind": "decoder_linears"},
@@ -168,11 +176,12 @@ def test_jobs_get_their_arguments(worker, model, tmp_path):
     code, out, _ = cli("int8x", "verify", "--json")
     assert (code, json.loads(out)["lossless"]) == (0, True)
     by_kind, by_tensor = cli("int8x", "inspect")[1], cli("int8x", "inspect", "--tensors")[1]
-    assert "55.0 / 45.0 %" in by_kind
-    assert "bitmap (3,8) × 30" in by_kind
+    assert "plane 55.0 / byte 10.0 / 8 bit 35.0 %" in by_kind
+    assert "4.25 / 3.00" in by_kind
+    assert "adaptive × 28, raw × 2" in by_kind
     assert "6.439" in by_kind
     assert "model.layers.0.q" in by_tensor
-    assert "per row" in by_tensor
+    assert "bitmap (3,8) per row" in by_tensor
     assert cli("int8x", "encode", MODEL, str(tmp_path / "dst"))[0] == 0
     assert "✓ cpu" in cli("doctor")[1]
 
@@ -194,6 +203,8 @@ def test_a_mismatch_is_a_failure(worker, model):
         (["eval", "ppl", "--text", "/nonexistent"], 2, "/nonexistent"),
         (["eval", "ppl", "--text", __file__, "--k-chunk", "1,x"], 2, "0,8,32"),
         (["import", "/nonexistent"], 2, "/nonexistent"),
+        (["int8x", "encode", "a", "b", "--levels", "3,x"], 2, "3,5,8"),
+        (["int8x", "encode", "a", "b", "--codec", "zip"], 2, "adaptive"),
         (["no-such-command"], 2, "no-such-command"),
     ],
 )

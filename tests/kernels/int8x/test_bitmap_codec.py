@@ -1,11 +1,13 @@
 """Compiled coding against the plain reference, and both against known answers."""
 
+from itertools import combinations
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels.int8x import PAPER_LEVELS, check_streams, decode, encode, reference
+from kernels.int8x import PAPER_LEVELS, best_levels, check_streams, decode, encode, reference
 from kernels.int8x.levels import BLOCK, coded_bytes, level_counts
 from kernels.int8x.limits import histogram
 
@@ -102,3 +104,18 @@ def test_impossible_levels(levels):
 def test_nothing_to_encode():
     with pytest.raises(ValueError, match="0 weights"):
         encode(torch.zeros(0, dtype=torch.int8), PAPER_LEVELS)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3, 1.0, 2.5, 9.0, 30.0, 1e4])
+def test_the_best_levels_beat_every_other_set_by_real_size(spread):
+    q = weights(3000, spread)
+    sets = [levels for count in range(2, 6) for levels in combinations(range(1, 9), count)]
+    sizes = {}
+    for levels in sets:
+        try:
+            sizes[levels] = encode(q, levels).nbytes
+        except ValueError:
+            assert int(q.int().abs().max()) > 2 ** (levels[-1] - 1) - 1
+    best = best_levels(histogram(q))
+    assert sizes[best] == min(sizes.values())
+    assert len(best) == min(len(levels) for levels, size in sizes.items() if size == sizes[best])

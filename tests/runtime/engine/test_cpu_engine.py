@@ -80,10 +80,9 @@ def test_decode_steps_follow_the_torch_decoder(family, make):
     assert engine.position == len(TOKENS)
 
 
-@pytest.mark.parametrize("make", [int8, with_columns])
 @pytest.mark.parametrize("family", ["llama", "qwen2", "mistral-window"])
-def test_int8_stays_close_to_the_dense_model(family, make):
-    engine, checkpoint = engine_of(family, make)
+def test_int8_stays_close_to_the_dense_model(family):
+    engine, checkpoint = engine_of(family, int8)
     with torch.inference_mode():
         dense = build_dense(checkpoint).forward(torch.tensor(TOKENS))[-1]
     for token in TOKENS:

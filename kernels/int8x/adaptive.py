@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,10 +20,7 @@ from kernels.int8x.adaptive_streams import (
     order_type,
 )
 from kernels.int8x.levels import MAX_WEIGHTS
-from kernels.int8x.pool import for_each
-
-# Work of one call of a compiled loop: enough to outweigh the call, small enough to share among threads.
-TILE_WEIGHTS = 1 << 18
+from kernels.int8x.pool import for_tiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ def plan_adaptive(q: torch.Tensor) -> AdaptivePlan:
         counted.append(np.zeros(256, np.int64))
         adaptive_widths.choose_groups(matrix, order, first, end, widths, shorts, tails, counted[-1])
 
-    _each_tile(total, GROUP_ROWS * n_in, run)
+    for_tiles(total, GROUP_ROWS * n_in, run)
     histogram = torch.from_numpy(np.roll(np.sum(counted, 0), 128))
     return AdaptivePlan((n_out, n_in), order, widths, shorts, tails, histogram)
 
@@ -90,7 +86,7 @@ def encode_adaptive(q: torch.Tensor, plan: AdaptivePlan | None = None) -> Adapti
     def run(first: int, end: int) -> None:
         loops.pack_groups(matrix, plan.order, first, end, layout.arrays, plane, short, tail)
 
-    _each_tile(plan.widths.size, GROUP_ROWS * matrix.shape[1], run)
+    for_tiles(plan.widths.size, GROUP_ROWS * matrix.shape[1], run)
     return AdaptiveStreams(
         *plan.shape,
         plane=torch.from_numpy(plane.view(np.int32)),
@@ -115,7 +111,7 @@ def check_adaptive(streams: AdaptiveStreams) -> None:
     def run(first: int, end: int) -> None:
         loops.inspect_groups(plane, short, shape, layout.shorts, first, end, layout.arrays, found)
 
-    _each_tile(layout.width.size, GROUP_ROWS * streams.n_in, run)
+    for_tiles(layout.width.size, GROUP_ROWS * streams.n_in, run)
     _compare(layout, found)
 
 
@@ -128,7 +124,7 @@ def decode_adaptive(streams: AdaptiveStreams) -> torch.Tensor:
     def run(first: int, end: int) -> None:
         loops.unpack_groups(plane, short, tail, order, first, end, layout.arrays, target)
 
-    _each_tile(layout.width.size, GROUP_ROWS * streams.n_in, run)
+    for_tiles(layout.width.size, GROUP_ROWS * streams.n_in, run)
     return out
 
 
@@ -140,18 +136,12 @@ def layout_of(streams: AdaptiveStreams) -> Layout:
 
 def _sorted_rows(matrix: np.ndarray) -> np.ndarray:
     sums = np.empty(matrix.shape[0], np.int64)
-    _each_tile(
+    for_tiles(
         sums.size,
         matrix.shape[1],
         lambda first, end: adaptive_widths.magnitude_sums(matrix, first, end, sums),
     )
     return np.argsort(sums, kind="stable")
-
-
-def _each_tile(count: int, weights: int, run: Callable[[int, int], None]) -> None:
-    """run(first, end) over `count` things of so many weights each, several at a time, in parallel."""
-    tile = max(1, TILE_WEIGHTS // weights)
-    for_each(lambda first: run(first, min(first + tile, count)), range(0, count, tile))
 
 
 def _checked_layout(streams: AdaptiveStreams) -> Layout:

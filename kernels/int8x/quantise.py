@@ -1,6 +1,7 @@
 """Symmetric INT8 rounding: q = clamp(round(w * column / row), -127, 127), all in float32.
 
-numpy and compiled loops only: one pass each, and no thread pool of torch to wake for every small tensor.
+numpy and compiled loops over tiles of rows: no thread pool of torch to wake for every small tensor, and never
+a second copy of a large one in float32.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 
 from kernels.int8x import rounding
+from kernels.int8x.pool import for_tiles
 from kernels.int8x.scales import Granularity, Scales
 
 QMAX = 127
@@ -51,8 +53,14 @@ def absmax_scales(weight: torch.Tensor, granularity: Granularity) -> Scales:
     """
     if granularity == "aware":
         raise ValueError("aware scales do not follow from the weights alone")
-    rows = _float32(weight).reshape(1 if granularity == "tensor" else weight.shape[0], -1)
-    absmax = _absmax(rows)
+    absmax = np.empty(weight.shape[0], np.float32)
+
+    def run(first: int, end: int) -> None:
+        absmax[first:end] = _absmax(_float32(weight[first:end]))
+
+    for_tiles(*weight.shape, run)
+    if granularity == "tensor":
+        absmax = absmax.max(keepdims=True)
     step = np.maximum(absmax / np.float32(QMAX), np.finfo(np.float32).tiny)
     return Scales(granularity, torch.from_numpy(np.where(absmax > 0, step, np.float32(1))))
 
@@ -61,16 +69,19 @@ def quantise(weight: torch.Tensor, scales: Scales) -> torch.Tensor:
     """A floating matrix [n_out, n_in] as q int8 of the same shape. ValueError for NaN and infinities."""
     n_out, n_in = weight.shape
     scales.check_shape(n_out, n_in)
-    values, step, columns = _float32(weight), scales.row_scale(n_out), scales.column_scale()
-    if step.numel() == 1 and columns is None:
-        values = values.reshape(1, -1)
-    _absmax(values)
-    q = np.empty(values.shape, np.int8)
-    if columns is None:
-        rounding.round_rows(values, step.numpy(), q)
-    else:
-        rounding.round_scaled(values, step.expand(n_out).contiguous().numpy(), columns.numpy(), q)
-    return torch.from_numpy(q).reshape(weight.shape)
+    step = scales.row_scale(n_out).expand(n_out).contiguous().numpy()
+    columns, q = scales.column_scale(), np.empty((n_out, n_in), np.int8)
+
+    def run(first: int, end: int) -> None:
+        rows, target = _float32(weight[first:end]), q[first:end]
+        _absmax(rows)
+        if columns is None:
+            rounding.round_rows(rows, step[first:end], target)
+        else:
+            rounding.round_scaled(rows, step[first:end], columns.numpy(), target)
+
+    for_tiles(n_out, n_in, run)
+    return torch.from_numpy(q)
 
 
 def dequantise(q: torch.Tensor, scales: Scales) -> torch.Tensor:

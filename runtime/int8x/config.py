@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,11 @@ def compose(
     }
 
 
+def seal(quantization: Mapping[str, Any]) -> dict[str, Any]:
+    """The dictionary with a checksum over all of it, the last thing that is done to it."""
+    return {**quantization, "checksum": _checksum(quantization)}
+
+
 def parse(config: Mapping[str, Any], folder: Path) -> dict[str, Entry]:
     """Entries by tensor name, from the content of `config.json`; DecdecError on anything not understood."""
     quantization = config.get("quantization_config")
@@ -41,6 +48,12 @@ def parse(config: Mapping[str, Any], folder: Path) -> dict[str, Entry]:
             f"{folder} is not an INT8-X model", "its config.json does not say quant_method int8x"
         )
     _check_version(quantization, folder)
+    if quantization.get("checksum") != _checksum(quantization):
+        raise DecdecError(
+            f"{folder} cannot be read",
+            "the checksum of its quantization_config does not match, the file is damaged",
+            "make the model again from its source",
+        )
     tensors = quantization.get("tensors")
     if not isinstance(tensors, dict) or not tensors:
         raise DecdecError(f"{folder} cannot be read", "its quantization_config lists no tensors")
@@ -60,6 +73,19 @@ def parse_entry(name: str, content: Any) -> Entry:
 def tensor_error(name: str, why: str, fix: str = "make the model again from its source") -> DecdecError:
     """The sentence for a tensor that cannot be used."""
     return DecdecError(f"Tensor {shown(name)} was refused", why, fix)
+
+
+def file_sums(config: Mapping[str, Any], folder: Path) -> dict[str, int]:
+    """CRC-32 of the index and of every shard's header by file name, from a config that `parse` accepted."""
+    sums = config["quantization_config"].get("files")
+    if not isinstance(sums, dict) or not all(type(value) is int for value in sums.values()):
+        raise DecdecError(f"{folder} cannot be read", "its quantization_config lists no files")
+    return sums
+
+
+def _checksum(quantization: Mapping[str, Any]) -> int:
+    content = {key: value for key, value in quantization.items() if key != "checksum"}
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def _check_version(quantization: Mapping[str, Any], folder: Path) -> None:

@@ -12,7 +12,7 @@ from kernels.int8x import Quantised
 from runtime.checkpoint.files import read_object, shown
 from runtime.errors import DecdecError
 from runtime.int8x.codecs import checksum
-from runtime.int8x.config import parse, tensor_error
+from runtime.int8x.config import file_sums, parse, tensor_error
 from runtime.int8x.entries import CodedEntry, Entry, PlainEntry
 from runtime.int8x.shards import ShardReader
 from runtime.int8x.writer import stored_key
@@ -37,7 +37,7 @@ class Int8xReader:
         self.folder = folder
         self.config: dict[str, Any] = read_object(folder / "config.json")
         self._entries = parse(self.config, folder)
-        self._shards = ShardReader(folder)
+        self._shards = ShardReader(folder, file_sums(self.config, folder))
 
     def names(self) -> list[str]:
         """All tensor names in stored order."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 
-from runtime.checkpoint.files import damaged, read_object, shown
+from runtime.checkpoint.files import damaged, read_bounded, read_object, shown
 from runtime.int8x.codecs import byte_view
 from runtime.int8x.config import tensor_error
 from runtime.int8x.entries import Part
@@ -20,6 +21,7 @@ from runtime.store import atomic
 from runtime.store.oserrors import translated
 
 SHARD_BYTES = 256 << 20
+MAX_HEADER_BYTES = 100 << 20
 INDEX_NAME = "model.safetensors.index.json"
 METADATA_KEY = "int8x"
 _SHARD = re.compile(r"model-\d{5}\.safetensors")
@@ -72,12 +74,22 @@ def describe_shard(path: Path) -> tuple[list[str], dict[str, Any]]:
         return [], {}
 
 
-class ShardReader:
-    """Streams by stored name, over all shards of a folder; nothing is read before it is asked for."""
+def sum_files(folder: Path, shards: Iterable[str]) -> dict[str, int]:
+    """CRC-32 of the index and of the headers of shards, by file name; streams have sums of their own."""
+    sums = {shard: zlib.crc32(_read_header(folder / shard)) for shard in shards}
+    return {INDEX_NAME: zlib.crc32(read_bounded(folder / INDEX_NAME)), **sums}
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+
+class ShardReader:
+    """Streams by stored name, over all shards of a folder; nothing is read before it is asked for.
+
+    `sums`: what `sum_files` said when the model was written. DecdecError for a damaged index or header.
+    """
+
+    def __init__(self, folder: Path, sums: Mapping[str, int]) -> None:
+        self._folder, self._sums = folder, sums
         self._files = _weight_map(folder / INDEX_NAME)
+        self._compare(INDEX_NAME, read_bounded(folder / INDEX_NAME))
         self._open: dict[str, Any] = {}
 
     def read(self, name: str, key: str, part: Part) -> torch.Tensor:
@@ -95,8 +107,22 @@ class ShardReader:
 
     def _shard(self, file: str) -> Any:
         if file not in self._open:
-            self._open[file] = safe_open(self._folder / file, "pt")
+            shard = safe_open(self._folder / file, "pt")
+            self._compare(file, _read_header(self._folder / file))
+            self._open[file] = shard
         return self._open[file]
+
+    def _compare(self, file: str, content: bytes) -> None:
+        if self._sums.get(file) != zlib.crc32(content):
+            raise damaged(
+                self._folder / file, "its checksum does not match", "make the model again from its source"
+            )
+
+
+def _read_header(path: Path) -> bytes:
+    with translated(path, f"Reading {path.name}"), path.open("rb") as file:
+        length = file.read(8)
+        return length + file.read(min(int.from_bytes(length, "little"), MAX_HEADER_BYTES))
 
 
 def _header(tensors: list[tuple[str, torch.Tensor]], about: Mapping[str, Any]) -> bytes:

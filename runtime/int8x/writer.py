@@ -14,7 +14,7 @@ from kernels.int8x.levels import MAX_WEIGHTS
 from runtime.errors import DecdecError
 from runtime.int8x.choice import CodecChoice
 from runtime.int8x.codecs import code_matrix, code_plain
-from runtime.int8x.config import FORMAT_VERSION, compose, parse_entry, tensor_error
+from runtime.int8x.config import FORMAT_VERSION, compose, parse_entry, seal, tensor_error
 from runtime.int8x.entries import Entry, Rounding
 from runtime.int8x.shards import (
     INDEX_NAME,
@@ -22,6 +22,7 @@ from runtime.int8x.shards import (
     describe_shard,
     finished_shards,
     shard_name,
+    sum_files,
     write_shard,
 )
 from runtime.store import atomic
@@ -63,6 +64,7 @@ class Int8xWriter:
         self._entries: dict[str, Entry] = {}
         self._files: dict[str, str] = {}
         self._pending: dict[str, torch.Tensor] = {}
+        self._pending_bytes = 0
         self._flushed = 0
         self._number = 1
         self._resume()
@@ -109,10 +111,12 @@ class Int8xWriter:
     def finish(self) -> dict[str, Any]:
         """Write the last shard and the index; returns the `quantization_config` for `config.json`."""
         self._flush()
-        sizes = [(self._folder / file).stat().st_size for file in sorted(set(self._files.values()))]
+        shards = sorted(set(self._files.values()))
+        sizes = [(self._folder / file).stat().st_size for file in shards]
         index = {"metadata": {"total_size": sum(sizes)}, "weight_map": self._files}
         atomic.write_json(self._folder / INDEX_NAME, index)
-        return compose(self._granularity, self._choice, self._source, self._entries)
+        composed = compose(self._granularity, self._choice, self._source, self._entries)
+        return seal({**composed, "files": sum_files(self._folder, shards)})
 
     def _code(self, name: str, matrix: Quantised, rounding: Rounding) -> None:
         try:
@@ -128,13 +132,11 @@ class Int8xWriter:
                 name, "a tensor of this name was already stored", "use an undamaged copy of the model"
             )
         size = sum(part.nbytes for part in keys.values())
-        if self._pending and self._pending_bytes() + size > self._shard_bytes:
+        if self._pending and self._pending_bytes + size > self._shard_bytes:
             self._flush()
         self._pending |= keys
+        self._pending_bytes += size
         self._entries[name] = entry
-
-    def _pending_bytes(self) -> int:
-        return sum(part.nbytes for part in self._pending.values())
 
     def _flush(self) -> None:
         if not self._pending:
@@ -144,7 +146,8 @@ class Int8xWriter:
         entries = {name: msgspec.to_builtins(entry) for name, entry in fresh}
         write_shard(self._folder / file, self._pending, {"recipe": self._recipe, "entries": entries})
         self._files |= dict.fromkeys(self._pending, file)
-        self._pending, self._flushed, self._number = {}, len(self._entries), self._number + 1
+        self._pending, self._pending_bytes = {}, 0
+        self._flushed, self._number = len(self._entries), self._number + 1
 
     def _resume(self) -> None:
         for path in finished_shards(self._folder):

@@ -9,6 +9,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from runtime.int8x import CodecChoice, Int8xWriter, jobs
+from runtime.int8x.codecs import checksum
+from runtime.int8x.config import parse_entry, seal
+from runtime.int8x.shards import sum_files
 from runtime.progress import JobContext
 
 
@@ -55,9 +58,10 @@ def bitmap_model(tmp_path, weights):
 
 
 def edit_config(folder, change):
-    """Apply `change` to the quantization_config on disk."""
+    """Apply `change` to the quantization_config on disk and seal it again."""
     config = json.loads((folder / "config.json").read_text())
     change(config["quantization_config"])
+    config["quantization_config"] = seal(config["quantization_config"])
     (folder / "config.json").write_text(json.dumps(config))
 
 
@@ -68,6 +72,27 @@ def edit_streams(folder, change):
         metadata, streams = shard.metadata(), {key: shard.get_tensor(key).clone() for key in shard.keys()}  # noqa: SIM118
     change(streams)
     save_file(streams, path, metadata)
+    edit_config(folder, lambda config: config.update(files=sum_files(folder, [path.name])))
+
+
+def forge(folder, name, change):
+    """Apply `change` to a tensor's streams by suffix and make every checksum and length right again."""
+
+    def edit(streams):
+        mine = {key.removeprefix(f"{name}."): part for key, part in streams.items() if key.startswith(name)}
+        change(mine)
+        streams.update({f"{name}.{key}": part.contiguous() for key, part in mine.items()})
+        forged.update(mine)
+
+    def reseal(config):
+        entry = config["tensors"][name]
+        entry.update({key: forged[key].numel() for key in ("plane", "short", "tail") if key in entry})
+        layout = parse_entry(name, entry).layout()
+        entry["crc32"] = checksum(forged[key] for key in layout)
+
+    forged = {}
+    edit_streams(folder, edit)
+    edit_config(folder, reseal)
 
 
 CONFIG = {

@@ -91,10 +91,12 @@ def _checksum(quantization: Mapping[str, Any]) -> int:
 def _check_version(quantization: Mapping[str, Any], folder: Path) -> None:
     version = quantization.get("format_version")
     if version != FORMAT_VERSION or isinstance(version, bool):
+        older = isinstance(version, int) and version < FORMAT_VERSION
+        again = "make the model again from its source (decdec-chat pull, or int8x encode)"
         raise DecdecError(
             f"{folder} cannot be read",
             f"its INT8-X format version is {version!r}, this program knows {FORMAT_VERSION}",
-            "update decdec-chat, or make the model again from its source",
+            again if older else f"update decdec-chat, or {again}",
         )
     if quantization.get("block") != BLOCK:
         raise DecdecError(

@@ -122,6 +122,18 @@ def test_values_that_are_no_numbers_are_refused(folder):
     ("config", "sentence"),
     [
         (CONFIG | {"quantization_config": {"quant_method": "fp8"}}, "already quantised (fp8)"),
+        (CONFIG | {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "already quantised (gptq)"),
+        (CONFIG | {"quantization_config": {"quant_method": "awq", "bits": 4}}, "already quantised (awq)"),
+        (
+            CONFIG | {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
+            "already quantised (bitsandbytes)",
+        ),
+        (
+            CONFIG | {"quantization_config": {"quant_method": "compressed-tensors"}},
+            "already quantised (compressed-tensors)",
+        ),
+        (CONFIG | {"compression_config": {"quant_method": "x"}}, "already quantised (x)"),
+        (CONFIG | {"quantization_config": {"load_in_8bit": True}}, "already quantised (unknown method)"),
         (CONFIG | {"quantization_config": {"quant_method": "int8x"}}, "INT8-X already"),
         (CONFIG | {"quantization": {"bits": 4}}, "already quantised (unknown method)"),
         ({"architectures": []}, "names no model_type"),

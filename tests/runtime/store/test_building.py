@@ -91,7 +91,7 @@ def test_only_the_damaged_file_is_made_again(home, damage):
     assert not folders.quarantine("tiny").exists()
 
 
-def test_quick_check_sees_sizes_only():
+def test_quick_check_reads_small_files_and_sees_the_size_of_large_ones():
     record, _ = make()
     (record.path / "model.safetensors").write_bytes(b"x" * 5000)
     store.verify_files(record, quick=True)
@@ -99,6 +99,15 @@ def test_quick_check_sees_sizes_only():
     with pytest.raises(DecdecError, match="damaged"):
         store.verify_files(record, quick=True)
     assert (folders.quarantine("tiny") / "model.safetensors").read_bytes() == b"x" * 4999
+
+
+def test_quick_check_finds_a_flipped_bit_in_a_small_file():
+    record, _ = make()
+    content = bytearray((record.path / "config.json").read_bytes())
+    content[-1] ^= 1
+    (record.path / "config.json").write_bytes(content)
+    with pytest.raises(DecdecError, match=r"damaged: config\.json"):
+        store.verify_files(record, quick=True)
 
 
 def test_silent_damage_is_found_when_a_model_is_extended():

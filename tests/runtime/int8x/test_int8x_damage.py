@@ -32,9 +32,9 @@ def test_other_format_versions(model, version):
 @pytest.mark.parametrize(("version", "updating_helps"), [(1, False), (3, True)])
 def test_only_a_newer_format_asks_for_an_update(model, version, updating_helps):
     edit_config(model, lambda config: config.update(format_version=version))
-    with pytest.raises(DecdecError, match="make the model again") as error:
+    with pytest.raises(DecdecError, match=r"[Mm]ake the model again") as error:
         Int8xReader(model)
-    assert ("update decdec-chat" in error.value.sentence) == updating_helps
+    assert ("pdate decdec-chat" in error.value.sentence) == updating_helps
 
 
 def test_not_int8x(model, tmp_path):

@@ -1,1 +1,1 @@
-"""Triton kernels that compute with compressed weights on a GPU; importing this needs neither triton nor one."""
+"""Triton kernels that compute with compressed weights on a GPU; importing this needs neither of the two."""

@@ -16,6 +16,8 @@ import triton
 import triton.language as tl
 from triton import knobs
 
+from kernels.gpu.tensor_cores import mma as mma
+
 
 def interpreting() -> bool:
     """Whether kernels decorated now run in triton's interpreter instead of being compiled."""
@@ -38,8 +40,8 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, asm: bool | None = No
 
 
 @triton.jit
-def load_words4(pointers: Any, mask: Any, ASM: tl.constexpr) -> Any:
-    """Four consecutive words, 16-byte aligned, read once (kept out of L1); zeros where `mask` (int32) is 0."""
+def load_words4(pointers: tl.tensor, mask: tl.tensor, ASM: tl.constexpr) -> Any:
+    """Four consecutive words, 16-byte aligned, read once (kept out of L1); zeros where int32 `mask` is 0."""
     if ASM:
         return tl.inline_asm_elementwise(
             "{ .reg .pred p; setp.ne.s32 p,$5,0; mov.u32 $0,0; mov.u32 $1,0; mov.u32 $2,0; mov.u32 $3,0;"
@@ -59,7 +61,7 @@ def load_words4(pointers: Any, mask: Any, ASM: tl.constexpr) -> Any:
 
 
 @triton.jit
-def load_words2(pointers: Any, mask: Any, ASM: tl.constexpr) -> Any:
+def load_words2(pointers: tl.tensor, mask: tl.tensor, ASM: tl.constexpr) -> Any:
     """Two consecutive words, 8-byte aligned, read once; zeros where `mask` (int32) is 0."""
     if ASM:
         return tl.inline_asm_elementwise(
@@ -78,7 +80,7 @@ def load_words2(pointers: Any, mask: Any, ASM: tl.constexpr) -> Any:
 
 
 @triton.jit
-def load_shared_input4(pointers: Any, ASM: tl.constexpr) -> Any:
+def load_shared_input4(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
     """Four consecutive words, 16-byte aligned, of an input that many warps read (kept in L1)."""
     if ASM:
         return tl.inline_asm_elementwise(
@@ -98,7 +100,63 @@ def load_shared_input4(pointers: Any, ASM: tl.constexpr) -> Any:
 
 
 @triton.jit
-def store_words4(pointers: Any, w0: Any, w1: Any, w2: Any, w3: Any, mask: Any, ASM: tl.constexpr) -> None:
+def stream_words4(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
+    """Four consecutive words, 16-byte aligned, read once (kept out of L1)."""
+    if ASM:
+        return tl.inline_asm_elementwise(
+            "ld.global.nc.L1::no_allocate.v4.u32 {$0,$1,$2,$3},[$4];",
+            "=r,=r,=r,=r,l",
+            [pointers],
+            dtype=(tl.uint32, tl.uint32, tl.uint32, tl.uint32),
+            is_pure=True,
+            pack=1,
+        )
+    else:
+        return load_shared_input4(pointers, False)
+
+
+@triton.jit
+def stream_words2(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
+    """Two consecutive words, 8-byte aligned, read once (kept out of L1)."""
+    if ASM:
+        return tl.inline_asm_elementwise(
+            "ld.global.nc.L1::no_allocate.v2.u32 {$0,$1},[$2];",
+            "=r,=r,l",
+            [pointers],
+            dtype=(tl.uint32, tl.uint32),
+            is_pure=True,
+            pack=1,
+        )
+    else:
+        return stream_words1(pointers, False), stream_words1(pointers + 1, False)
+
+
+@triton.jit
+def stream_words1(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
+    """One word, read once (kept out of L1)."""
+    if ASM:
+        return tl.inline_asm_elementwise(
+            "ld.global.nc.L1::no_allocate.u32 $0,[$1];",
+            "=r,l",
+            [pointers],
+            dtype=tl.uint32,
+            is_pure=True,
+            pack=1,
+        )
+    else:
+        return tl.load(pointers).to(tl.uint32, bitcast=True)
+
+
+@triton.jit
+def store_words4(
+    pointers: tl.tensor,
+    w0: tl.tensor,
+    w1: tl.tensor,
+    w2: tl.tensor,
+    w3: tl.tensor,
+    mask: tl.tensor,
+    ASM: tl.constexpr,
+) -> None:
     """Store four consecutive words, 16-byte aligned, where `mask` (int32) is not 0."""
     if ASM:
         # The result is a dummy: an elementwise operation must have one.
@@ -118,95 +176,7 @@ def store_words4(pointers: Any, w0: Any, w1: Any, w2: Any, w3: Any, mask: Any, A
 
 
 @triton.jit
-def _signed_bytes(words: Any) -> Any:
-    """[n] words -> [n, 4] int32, bytes in two's complement, lowest first."""
-    shifts = (tl.arange(0, 4) * 8)[None, :]
-    return (words.to(tl.int32, bitcast=True)[:, None] << (24 - shifts)) >> 24
-
-
-@triton.jit
-def _bytes(words: Any, SIGNED: tl.constexpr) -> Any:
-    values = _signed_bytes(words)
-    if not SIGNED:
-        values = values & 0xFF
-    return values
-
-
-@triton.jit
-def _quad_dots(a: Any, b: Any, SIGNED: tl.constexpr) -> Any:
-    """[warps, 8, 8] int32: bytes of quad g of `a` times signed bytes of quad n of `b`."""
-    WARPS: tl.constexpr = a.shape[0] // 32
-    left = tl.reshape(_bytes(a, SIGNED), [WARPS, 8, 1, 16])
-    right = tl.reshape(_signed_bytes(b), [WARPS, 1, 8, 16])
-    return tl.sum(left * right, 3)
-
-
-@triton.jit
-def _split_columns(dots: Any) -> Any:
-    WARPS: tl.constexpr = dots.shape[0]
-    even, odd = tl.split(tl.reshape(dots, [WARPS, 8, 4, 2]))
-    return tl.reshape(even, [WARPS * 32]), tl.reshape(odd, [WARPS * 32])
-
-
-@triton.jit
-def mma(
-    a0: Any,
-    a1: Any,
-    a2: Any,
-    a3: Any,
-    b0: Any,
-    b1: Any,
-    c0: Any,
-    c1: Any,
-    c2: Any,
-    c3: Any,
-    SIGNED: tl.constexpr,
-    ASM: tl.constexpr,
-) -> Any:
-    """One `mma.m16n8k32` of 8-bit integers: A is s8 if SIGNED else u8, B is s8; int32 accumulators c0..c3.
-
-    Fragments as in the PTX manual: lane = 4 g + c; a0, a2 hold row g, a1, a3 row g + 8; b0, b1 hold column g;
-    c0, c1 are row g, columns 2c and 2c + 1, and c2, c3 the same of row g + 8.
-    """
-    if ASM:
-        if SIGNED:
-            return _mma_asm("s8", a0, a1, a2, a3, b0, b1, c0, c1, c2, c3)
-        else:
-            return _mma_asm("u8", a0, a1, a2, a3, b0, b1, c0, c1, c2, c3)
-    else:
-        low0, low1 = _split_columns(_quad_dots(a0, b0, SIGNED) + _quad_dots(a2, b1, SIGNED))
-        high0, high1 = _split_columns(_quad_dots(a1, b0, SIGNED) + _quad_dots(a3, b1, SIGNED))
-        return c0 + low0, c1 + low1, c2 + high0, c3 + high1
-
-
-@triton.jit
-def _mma_asm(
-    KIND: tl.constexpr,
-    a0: Any,
-    a1: Any,
-    a2: Any,
-    a3: Any,
-    b0: Any,
-    b1: Any,
-    c0: Any,
-    c1: Any,
-    c2: Any,
-    c3: Any,
-) -> Any:
-    return tl.inline_asm_elementwise(
-        "mma.sync.aligned.m16n8k32.row.col.s32."
-        + KIND
-        + ".s8.s32 {$0,$1,$2,$3},{$4,$5,$6,$7},{$8,$9},{$10,$11,$12,$13};",
-        "=r,=r,=r,=r,r,r,r,r,r,r,r,r,r,r",
-        [a0, a1, a2, a3, b0, b1, c0, c1, c2, c3],
-        dtype=(tl.int32, tl.int32, tl.int32, tl.int32),
-        is_pure=True,
-        pack=1,
-    )
-
-
-@triton.jit
-def popc(words: Any, ASM: tl.constexpr) -> Any:
+def popc(words: tl.tensor, ASM: tl.constexpr) -> Any:
     """Ones of each word, int32."""
     if ASM:
         return tl.inline_asm_elementwise(
@@ -220,7 +190,7 @@ def popc(words: Any, ASM: tl.constexpr) -> Any:
 
 
 @triton.jit
-def warp_scan(values: Any, ASM: tl.constexpr) -> Any:
+def warp_scan(values: tl.tensor, ASM: tl.constexpr) -> Any:
     """Inclusive running sum of int32 values over the lanes of each warp."""
     if ASM:
         return tl.inline_asm_elementwise(
@@ -242,7 +212,7 @@ def warp_scan(values: Any, ASM: tl.constexpr) -> Any:
 
 
 @triton.jit
-def warp_take(words: Any, lanes: Any, ASM: tl.constexpr) -> Any:
+def warp_take(words: tl.tensor, lanes: tl.tensor, ASM: tl.constexpr) -> Any:
     """Each lane receives the word of lane `lanes & 31` of its own warp."""
     if ASM:
         return tl.inline_asm_elementwise(
@@ -261,7 +231,7 @@ def warp_take(words: Any, lanes: Any, ASM: tl.constexpr) -> Any:
 
 
 @triton.jit
-def funnel_left(high: Any, low: Any, shift: Any, ASM: tl.constexpr) -> Any:
+def funnel_left(high: tl.tensor, low: tl.tensor, shift: tl.tensor, ASM: tl.constexpr) -> Any:
     """Upper word of (high:low) << (shift & 31)."""
     if ASM:
         return tl.inline_asm_elementwise(
@@ -273,5 +243,5 @@ def funnel_left(high: Any, low: Any, shift: Any, ASM: tl.constexpr) -> Any:
             pack=1,
         )
     else:
-        by = (shift & 31).to(tl.uint32)
+        by = low * 0 + (shift & 31)
         return (high << by) | ((low >> 1) >> (31 - by))

@@ -8,16 +8,16 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.gpu import primitives
+from kernels.gpu import primitives, tensor_cores
 
 LANES = 64
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @triton.jit
-def _mma(a: Any, b: Any, out: Any, SIGNED: tl.constexpr, ASM: tl.constexpr) -> None:
+def _mma(a, b, out, SIGNED: tl.constexpr, ASM: tl.constexpr):
     i = tl.arange(0, 64)
-    c0, c1, c2, c3 = primitives.mma(
+    c0, c1, c2, c3 = tensor_cores.mma(
         tl.load(a + i).to(tl.uint32, bitcast=True),
         tl.load(a + 64 + i).to(tl.uint32, bitcast=True),
         tl.load(a + 128 + i).to(tl.uint32, bitcast=True),
@@ -38,9 +38,7 @@ def _mma(a: Any, b: Any, out: Any, SIGNED: tl.constexpr, ASM: tl.constexpr) -> N
 
 
 @triton.jit
-def _warp(
-    words: Any, lanes: Any, counted: Any, summed: Any, taken: Any, shifted: Any, ASM: tl.constexpr
-) -> None:
+def _warp(words, lanes, counted, summed, taken, shifted, ASM: tl.constexpr):
     i = tl.arange(0, 64)
     w = tl.load(words + i).to(tl.uint32, bitcast=True)
     lane = tl.load(lanes + i)
@@ -53,7 +51,7 @@ def _warp(
 
 
 @triton.jit
-def _copy(source: Any, masks: Any, out: Any, ASM: tl.constexpr) -> None:
+def _copy(source, masks, out, ASM: tl.constexpr):
     i = tl.arange(0, 64)
     mask = tl.load(masks + i)
     w0, w1, _, _ = primitives.load_words4(source + 4 * i, mask, ASM)

@@ -1,0 +1,149 @@
+"""Activations for the products: digits in fragment order, made by one kernel with its prologues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import torch
+from torch import Tensor
+
+from kernels.gpu.fields import LANES, STEP_COLUMNS
+from kernels.gpu.prepare_kernel import CHUNK, prepare_kernel
+from kernels.gpu.primitives import launch
+
+MOST_VECTORS = 8
+# Steps of zeros after the last: what a warp without further work multiplies with.
+_ZERO_STEPS = 4
+_WARPS = 8
+_BLOCK = 4096
+
+
+class Prologue(IntEnum):
+    """What `prepare` does to x before it takes digits."""
+
+    NONE = 0
+    RMS_NORM = 1
+    SILU_MUL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """`used` vectors of `columns`, kept as `batch` (1, 2, 4 or 8) of them.
+
+    Every value is `number * x_scale` with an integer of 30 bits and sign, in four signed base-256 digits.
+
+    digits      int32 [steps, batch, 32 lanes, 4]: the B fragments of mma, digit d of half t in column 2 d + t.
+    digit_sums  int32 [batch, chunks of 1024 columns, 4].
+    gathered    float32 [columns padded, batch]: the values, for single columns.
+    x_scale     float32 [batch]: a power of two, or NaN when the vector is not finite.
+    """
+
+    used: int
+    columns: int
+    digits: Tensor
+    digit_sums: Tensor
+    gathered: Tensor
+    x_scale: Tensor
+
+    @property
+    def batch(self) -> int:
+        """Vectors kept."""
+        return self.x_scale.numel()
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of 1024 columns."""
+        return self.digit_sums.shape[1]
+
+
+def new_prepared(used: int, columns: int, device: torch.device) -> Prepared:
+    """Buffers for `used` vectors, contents undefined; give them to `prepare` again and again."""
+    if not 1 <= used <= MOST_VECTORS:
+        raise ValueError(f"a product takes 1 to {MOST_VECTORS} vectors, not {used}")
+    batch = 1 << (used - 1).bit_length()
+    steps = -(-columns // STEP_COLUMNS) + _ZERO_STEPS
+    chunks = -(-steps * STEP_COLUMNS // CHUNK)
+    return Prepared(
+        used=used,
+        columns=columns,
+        digits=torch.empty(chunks * CHUNK // STEP_COLUMNS, batch, LANES, 4, dtype=torch.int32, device=device),
+        digit_sums=torch.empty(batch, chunks, 4, dtype=torch.int32, device=device),
+        gathered=torch.empty(chunks * CHUNK, batch, dtype=torch.float32, device=device),
+        x_scale=torch.empty(batch, dtype=torch.float32, device=device),
+    )
+
+
+def prepare(
+    x: Tensor,
+    *,
+    norm: Tensor | None = None,
+    eps: float = 1e-6,
+    up: Tensor | None = None,
+    factors: Tensor | None = None,
+    order: Tensor | None = None,
+    out: Prepared | None = None,
+    asm: bool | None = None,
+) -> Prepared:
+    """Digits of x [columns] or [1 to 8, columns], bf16 or float32.
+
+    Prologues, in this order: RMSNorm with weight `norm` [columns] and `eps`, or silu(x) * `up` (shaped as x);
+    times `factors` float32 [columns]; then column j is taken from column `order[j]` (int32 [columns]).
+    `out` are buffers of `new_prepared` to fill. Raises ValueError for shapes that do not fit.
+    """
+    rows = x.reshape(-1, x.shape[-1])
+    if not rows.is_contiguous():
+        raise ValueError("activations must be contiguous")
+    if norm is not None and up is not None:
+        raise ValueError("an activation is normed or gated, not both")
+    for extra in (norm, factors, order):
+        if extra is not None and extra.numel() != rows.shape[1]:
+            raise ValueError(f"a factor of {extra.numel()} columns does not fit x with {rows.shape[1]}")
+    if up is not None and up.shape != x.shape:
+        raise ValueError(f"the gated half has shape {tuple(up.shape)}, not {tuple(x.shape)}")
+    prepared = out if out is not None else new_prepared(*rows.shape, rows.device)
+    if (prepared.used, prepared.columns) != tuple(rows.shape):
+        raise ValueError(f"buffers for {prepared.used} x {prepared.columns} do not fit {tuple(rows.shape)}")
+    _launch(rows, norm if norm is not None else up, factors, order, prepared, eps, _prologue(norm, up), asm)
+    return prepared
+
+
+def _prologue(norm: Tensor | None, up: Tensor | None) -> Prologue:
+    if norm is not None:
+        return Prologue.RMS_NORM
+    return Prologue.SILU_MUL if up is not None else Prologue.NONE
+
+
+def _launch(
+    rows: Tensor,
+    other: Tensor | None,
+    factors: Tensor | None,
+    order: Tensor | None,
+    prepared: Prepared,
+    eps: float,
+    prologue: Prologue,
+    asm: bool | None,
+) -> None:
+    launch(
+        prepare_kernel,
+        (prepared.chunks, prepared.batch),
+        rows,
+        other if other is not None else rows,
+        factors if factors is not None else rows,
+        order if order is not None else rows,
+        prepared.digits,
+        prepared.digit_sums,
+        prepared.gathered,
+        prepared.x_scale,
+        prepared.columns,
+        prepared.chunks,
+        eps,
+        PROLOGUE=int(prologue),
+        FACTORS=factors is not None,
+        ORDERED=order is not None,
+        BATCH=prepared.batch,
+        USED=prepared.used,
+        CHUNK=CHUNK,
+        BLOCK=min(_BLOCK, 1 << (prepared.columns - 1).bit_length()),
+        num_warps=_WARPS,
+    )

@@ -1,0 +1,127 @@
+"""The fused product against float64, in every form, shape and batch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernels.gpu.fields import ALL_FORMS, Form
+from kernels.gpu.packing import pack_planes
+from kernels.gpu.prepare import prepare
+from kernels.gpu.product import ProductConfig, product
+from tests.kernels.gpu.samples import WORST, spread_rows, with_outliers, worst
+
+CUDA = torch.cuda.is_available()
+DEVICE = "cuda" if CUDA else "cpu"
+# The compiled kernels and, on a GPU, the plain twins of their primitives too.
+TWINS = [True, False] if CUDA else [False]
+# Digits keep 30 bits of the largest value and float32 sums four of them: far inside this bound.
+BOUND = 4e-7
+
+
+def _error(planes, q, scale, x, **options):
+    asm = options.pop("asm")
+    y = product(planes, prepare(x.to(DEVICE), asm=asm), asm=asm, **options).cpu()
+    exact = (x.double() @ q.double().T) * scale.double()
+    return float((y.double() - exact).norm() / exact.norm().clamp_min(1e-30)), y
+
+
+def _check(q, x, *, asm, scale=None, config=None, bound=BOUND, **packing):
+    scale = (
+        torch.rand(q.shape[0], generator=torch.Generator().manual_seed(1)) + 0.5 if scale is None else scale
+    )
+    planes = pack_planes(q.to(DEVICE), scale.to(DEVICE), **packing)
+    error, y = _error(planes, q, scale, x, asm=asm, config=config or ProductConfig(2))
+    assert y.shape == (x.shape[0], q.shape[0])
+    assert error < bound
+    return planes
+
+
+@pytest.mark.parametrize("asm", TWINS)
+@pytest.mark.parametrize("form", ALL_FORMS, ids=lambda f: f"{f.width}-{f.short_bits}")
+def test_every_form_multiplies_exactly_enough(form, asm):
+    sigma = 0.4 * 2 ** (form.width - 1) if form.short_bits else 2.0 ** (form.width - 2)
+    q = spread_rows(8, 700, sigma, spread=0.1)
+    forms = (form,) if not form.short_bits else (form, Form(8))
+    planes = _check(q, with_outliers(1, 700), asm=asm, forms=forms)
+    assert planes.forms() == [form]
+
+
+@pytest.mark.parametrize("asm", TWINS)
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (8, 8), (3, 100), (17, 576), (9, 1000), (5, 1153)])
+def test_odd_shapes(rows, columns, asm):
+    _check(spread_rows(rows, columns, 4.0), with_outliers(1, columns), asm=asm)
+
+
+@pytest.mark.parametrize("asm", TWINS)
+@pytest.mark.parametrize("name", WORST)
+def test_worst_inputs(name, asm):
+    _check(worst(name, 8, 1000), with_outliers(1, 1000), asm=asm)
+
+
+@pytest.mark.parametrize("asm", TWINS)
+@pytest.mark.parametrize("batch", [2, 3, 5, 8])
+def test_batches(batch, asm):
+    q = spread_rows(8, 300, 3.0)
+    q[:, 7] = 99
+    planes = _check(q, with_outliers(batch, 300), asm=asm, scale=torch.tensor([0.25]), unroll=2)
+    assert planes.patch_deltas.any()
+
+
+@pytest.mark.parametrize("asm", TWINS)
+@pytest.mark.parametrize("unroll", [1, 2, 4])
+def test_any_split_gives_the_same_bits(unroll, asm):
+    q = spread_rows(8, 1500, 3.0, spread=0.0)
+    x = with_outliers(1, 1500)
+    planes = pack_planes(q.to(DEVICE), torch.ones(1, device=DEVICE), unroll=unroll)
+    results = [_error(planes, q, torch.ones(1), x, asm=asm, config=ProductConfig(w))[1] for w in (1, 2, 4)]
+    assert planes.offsets.numel() > 0
+    assert planes.patch_deltas.numel() == 0
+    for other in results[1:]:
+        torch.testing.assert_close(results[0], other, rtol=0, atol=0)
+
+
+def test_bf16_output_is_the_float32_one_rounded():
+    q = spread_rows(16, 260, 3.0)
+    planes = pack_planes(q.to(DEVICE), torch.tensor([0.1], device=DEVICE))
+    prepared = prepare(with_outliers(2, 260).to(DEVICE))
+    rounded = product(planes, prepared, dtype=torch.bfloat16)
+    torch.testing.assert_close(rounded, product(planes, prepared).bfloat16(), rtol=0, atol=0)
+
+
+def test_a_vector_that_is_not_finite_gives_no_number():
+    planes = pack_planes(spread_rows(8, 130, 3.0).to(DEVICE), torch.ones(1, device=DEVICE))
+    for poison in (torch.inf, -torch.inf, torch.nan):
+        x = torch.ones(2, 130)
+        x[0, 129] = poison
+        y = product(planes, prepare(x.to(DEVICE)))
+        assert y[0].isnan().all()
+        assert y[1].isfinite().all()
+
+
+def test_columns_must_match():
+    planes = pack_planes(spread_rows(8, 130, 3.0).to(DEVICE), torch.ones(1, device=DEVICE))
+    with pytest.raises(ValueError, match="129 columns"):
+        product(planes, prepare(torch.ones(129, device=DEVICE)))
+
+
+@pytest.mark.skipif(not CUDA, reason="needs a GPU")
+@pytest.mark.parametrize(("rows", "columns"), [(2560, 1536), (1536, 4608), (4096, 4096), (1001, 14336)])
+@pytest.mark.parametrize("unroll", [1, 4])
+@pytest.mark.parametrize("batch", [1, 8])
+def test_model_shapes(rows, columns, unroll, batch):
+    for config in (ProductConfig(1), ProductConfig(4)):
+        _check(
+            spread_rows(rows, columns, 4.9),
+            with_outliers(batch, columns),
+            asm=None,
+            unroll=unroll,
+            config=config,
+        )
+
+
+@pytest.mark.skipif(not CUDA, reason="needs a GPU")
+@pytest.mark.parametrize("name", WORST)
+@pytest.mark.parametrize("unroll", [1, 2, 4])
+def test_worst_inputs_at_size(name, unroll):
+    _check(worst(name, 1024, 4096), with_outliers(1, 4096), asm=None, unroll=unroll, config=ProductConfig(4))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
 from app.cli import work
+from app.cli.quality import quality_of
+from runtime.protocol.quality import PRESETS, Preset
 
 
 class IntList(click.ParamType):
@@ -43,7 +47,9 @@ def evaluate() -> None:
     default="rtn",
     show_default=True,
 )
-@click.option("--bits", type=click.Choice(["3", "3.5", "4"]), default="4", show_default=True)
+@click.option("--bits", type=float, metavar="N", help="rtn: 3 or 4 (the default); int8x: any rate.")
+@click.option("--kl", type=float, metavar="NATS", help="int8x: the predicted KL to the source.")
+@click.option("--preset", type=click.Choice(PRESETS), help="int8x: balanced unless told.")
 @click.option("--k-chunk", type=IntList(), metavar="LIST", default="0", help="Channels per 1024, as 0,8,32.")
 @click.option(
     "--select",
@@ -65,7 +71,9 @@ def ppl(
     model: str | None,
     text: Path,
     base: str,
-    bits: str,
+    bits: float | None,
+    kl: float | None,
+    preset: Preset | None,
     k_chunk: list[int],
     select: str,
     scale: str,
@@ -82,7 +90,8 @@ def ppl(
         model=wanted.name if wanted.prepared else wanted.source,
         text=str(text.resolve()),
         base=base,
-        bits=float(bits),
+        bits=bits,
+        quality=_quality(base, bits, kl, preset),
         k_chunk=k_chunk,
         select=select,
         scale=scale,
@@ -94,3 +103,13 @@ def ppl(
         return
     click.echo(f"{result.get('model')} on {text.name}, {result.get('tokens')} tokens")
     work.print_table(result.get("rows", []))
+
+
+def _quality(base: str, bits: float | None, kl: float | None, preset: str | None) -> dict[str, Any] | None:
+    if base != "int8x":
+        if kl is not None or preset:
+            raise click.UsageError("--kl and --preset belong to --base int8x")
+        return None
+    quality = quality_of(preset=preset, bits=bits, kl=kl)
+    wish: dict[str, Any] | None = msgspec.to_builtins(quality)
+    return wish

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from app.cli import work
+from app.cli.quality import quality_of, quality_options
 
 
 class Levels(click.ParamType):
@@ -31,9 +33,7 @@ def int8x() -> None:
 @int8x.command()
 @click.argument("src")
 @click.argument("dst", type=click.Path(path_type=Path))
-@click.option(
-    "--scale", type=click.Choice(["tensor", "row"]), default="tensor", help="One scale per tensor or per row."
-)
+@quality_options
 @click.option(
     "--codec",
     type=click.Choice(["auto", "adaptive", "bitmap", "raw"]),
@@ -44,11 +44,12 @@ def int8x() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 def encode(
-    src: str, dst: Path, scale: str, codec: str | None, levels: list[int] | None, as_json: bool
+    src: str, dst: Path, codec: str | None, levels: list[int] | None, as_json: bool, **wish: Any
 ) -> None:
     """Write the weights of SRC (a folder, a .gguf file, or a model's name) as INT8-X into the folder DST."""
     source = str(Path(src).resolve()) if Path(src).exists() else src
-    options = {"scale": scale, "codec": codec, "levels": levels}
+    quality = msgspec.to_builtins(quality_of(**wish))
+    options = {"quality": quality, "codec": codec, "levels": levels}
     result = work.job("int8x_encode", source=source, destination=str(dst.resolve()), **options)
     _print(result, as_json)
 
@@ -66,12 +67,19 @@ def verify(model: str | None, as_json: bool) -> int:
 @int8x.command()
 @click.argument("model", required=False)
 @click.option("--tensors", is_flag=True, help="Every tensor instead of every kind.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.svg|png",
+    help="Draw the weights, and every tensor's size against its entropy.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def inspect(model: str | None, tensors: bool, as_json: bool) -> None:
+def inspect(model: str | None, tensors: bool, plot: Path | None, as_json: bool) -> None:
     """Show codecs, levels, scales and bits per weight of MODEL, beside its entropy."""
     from app.cli import int8x_table
 
-    result = work.job("int8x_inspect", model=_prepared(model))
+    picture = str(plot.resolve()) if plot else None
+    result = work.job("int8x_inspect", model=_prepared(model), plot=picture)
     if as_json:
         work.print_json(result)
     else:

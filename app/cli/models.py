@@ -3,44 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from app.cli import work
+from app.cli.quality import quality_of, quality_options
 from app.text import one_line
-
-Scale = Literal["tensor", "row"] | None
-SCALE = click.option(
-    "--scale",
-    type=click.Choice(["tensor", "row"]),
-    help="INT8 scales per tensor (smaller, the default) or per row (closer to the source).",
-)
+from runtime.protocol.quality import Quality
 
 
 @click.command()
 @click.argument("model")
-@SCALE
-def pull(model: str, scale: Scale) -> None:
+@quality_options
+def pull(model: str, **wish: Any) -> None:
     """Fetch and prepare MODEL: a catalogue name, owner/name of a hub, a folder, or a .gguf file."""
     from app.models import target
 
-    _prepare(target(model).source, None, scale)
+    _prepare(target(model).source, None, quality_of(**wish))
 
 
 @click.command(name="import")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--name", metavar="NAME", help="What to call it here.")
-@SCALE
-def import_(path: Path, name: str | None, scale: Scale) -> None:
+@quality_options
+def import_(path: Path, name: str | None, **wish: Any) -> None:
     """Prepare a model from a local folder in Hugging Face layout, or from a .gguf file."""
-    _prepare(str(path.resolve()), name, scale)
+    _prepare(str(path.resolve()), name, quality_of(**wish))
 
 
-def _prepare(source: str, name: str | None, scale: Scale) -> None:
+def _prepare(source: str, name: str | None, quality: Quality | None) -> None:
     from runtime.protocol.commands import Prepare
 
-    result = work.run(Prepare(source, name, scale))
+    result = work.run(Prepare(source, name, quality))
     click.echo(f"{result.get('name', name or source)} is ready.")
 
 

@@ -27,7 +27,7 @@ ROWS_AT_ONCE = 64
 def round_economically(
     weight: torch.Tensor, scales: Scales, error_per_bit: float = ERROR_PER_BIT, rounds: int = ROUNDS
 ) -> torch.Tensor:
-    """A floating matrix [n_out, n_in] as int8, each weight at the nearest step unless the code's jump says no.
+    """A floating matrix [n_out, n_in] as int8: the nearest step, unless it is an escape that pays too little.
 
     The widths that adaptive planes would choose for the last round's integers set the prices. 0 error per
     bit is plain rounding. ValueError for NaN and infinities.

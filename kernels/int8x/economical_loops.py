@@ -27,7 +27,7 @@ def clip_rows(
     error_per_bit: np.float32,
     out: np.ndarray,
 ) -> None:
-    """out int8 [rows, n] from values float32 [rows, n], steps [rows], column factors [n], widths b | e << 4."""
+    """out int8 [rows, n] from values float32 [rows, n], steps [rows], column factors [n], widths [rows]."""
     for i in range(values.shape[0]):
         source, step, target = values[i], row[i], out[i]
         b, e = np.int64(widths[i]) & 15, np.int64(widths[i]) >> 4

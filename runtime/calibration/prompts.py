@@ -7,6 +7,9 @@ from importlib.resources import files
 
 import torch
 
+from runtime.checkpoint import Checkpoint
+from runtime.text.encoder import encoder
+
 SEPARATOR = "\n%%\n"
 MAX_TOKENS = 512
 
@@ -29,3 +32,8 @@ def token_batches(encode: Callable[[str], list[int]], limit: int = 1 << 62) -> l
         if len(tokens) > 1:
             batches.append(torch.tensor(tokens, dtype=torch.int64))
     return batches
+
+
+def checkpoint_texts(checkpoint: Checkpoint) -> list[torch.Tensor]:
+    """The prompts as a checkpoint's own tokenizer reads them."""
+    return token_batches(encoder(checkpoint))

@@ -11,10 +11,14 @@ from runtime import device
 from runtime.calibration import token_batches
 from runtime.calibration.collect import BlockStatistics
 from runtime.errors import DecdecError
+from runtime.evaluate.coder import Coder
 from runtime.evaluate.request import Request
-from runtime.evaluate.source import Encode, SourceModel, encoder, locate, read_text, windows
+from runtime.evaluate.source import locate, read_text, windows
 from runtime.evaluate.walk import Walk, calibrate
+from runtime.model.source import SourceModel
 from runtime.progress import JobContext
+from runtime.rate import make_rounder
+from runtime.text.encoder import Encode, encoder
 
 
 def ppl(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
@@ -34,13 +38,14 @@ def ppl(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
             )
         encode = encoder(model.checkpoint)
         chosen = windows(encode(text), request.context, request.windows)
-        walk = Walk(model, request, _statistics(model, request, encode, ctx))
+        coder = _coder(model, request, encode, ctx)
+        walk = Walk(model, request, _statistics(model, request, encode, ctx), coder)
         walk.run(chosen, ctx)
     return {
         "model": request.model,
         "text": request.text,
         "tokens": sum(map(len, chosen)),
-        "rows": _rows(request, walk),
+        "rows": _rows(request, walk, request.bits if coder is None else coder.bits_per_weight),
     }
 
 
@@ -52,11 +57,18 @@ def _statistics(
     return calibrate(model, token_batches(encode), ctx)
 
 
-def _rows(request: Request, walk: Walk) -> list[dict[str, Any]]:
+def _coder(model: SourceModel, request: Request, encode: Encode, ctx: JobContext) -> Coder | None:
+    if request.base != "int8x":
+        return None
+    rounder = make_rounder(model.checkpoint, request.quality, lambda: token_batches(encode), ctx)
+    return Coder(rounder)
+
+
+def _rows(request: Request, walk: Walk, bits: float | None) -> list[dict[str, Any]]:
     reference = walk.scores[None]
     rows = []
     for row in request.rows():
         score = reference if row.base == "bf16" else walk.scores[row]
-        place = {"base": row.base, "bits": row.bits, "k_chunk": row.k_chunk, "select": row.select}
+        place = {"base": row.base, "bits": bits, "k_chunk": row.k_chunk, "select": row.select}
         rows.append({**place, **score.figures(reference)})
     return rows

@@ -8,6 +8,7 @@ import torch
 
 from kernels.dec import dequantise, dequantise_residual
 from runtime.calibration import InputStatistics
+from runtime.evaluate.coder import Coder
 from runtime.evaluate.linear import Corrected, int8_rounded, mask_rule
 from runtime.evaluate.request import Request, Row
 from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
@@ -18,12 +19,18 @@ Parts = dict[LinearKind, tuple[torch.Tensor, ...]]
 
 
 class BlockVariants:
-    """One block's weights in every form the rows need."""
+    """One block's weights in every form the rows need; `coder` is there for the int8x base."""
 
     def __init__(
-        self, request: Request, index: int, parts: Parts, statistics: dict[LinearKind, InputStatistics] | None
+        self,
+        request: Request,
+        index: int,
+        parts: Parts,
+        statistics: dict[LinearKind, InputStatistics] | None,
+        coder: Coder | None = None,
     ) -> None:
         self._request, self._index, self._parts, self._statistics = request, index, parts, statistics
+        self._coder = coder
 
     def reference(self) -> dict[LinearKind, Linear]:
         """The weights as they are."""
@@ -35,6 +42,10 @@ class BlockVariants:
             return self.reference()
         if row.base == "int8":
             return {kind: Dense(self._int8(kind)) for kind in LINEAR_KINDS}
+        if self._coder is not None:
+            return {
+                kind: Dense(self._coder.weight(self._index, kind, self._parts[kind])) for kind in LINEAR_KINDS
+            }
         return {kind: self._low_bit(kind, row.k_chunk) for kind in LINEAR_KINDS}
 
     def _int8(self, kind: LinearKind) -> torch.Tensor:
@@ -53,5 +64,5 @@ class BlockVariants:
         return {kind: self._quantise(kind) for kind in LINEAR_KINDS}
 
     def _quantise(self, kind: LinearKind) -> tuple[torch.Tensor, torch.Tensor]:
-        low = quantise(torch.cat(self._parts[kind]), self._request.bits)
+        low = quantise(torch.cat(self._parts[kind]), int(self._request.bits or 4))
         return dequantise(low.base), dequantise_residual(low.correction)

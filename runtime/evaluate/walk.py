@@ -9,13 +9,14 @@ import torch
 
 from runtime.calibration import record
 from runtime.calibration.collect import BlockStatistics
+from runtime.evaluate.coder import Coder
 from runtime.evaluate.request import Request, Row
 from runtime.evaluate.score import Score
-from runtime.evaluate.source import SourceModel
 from runtime.evaluate.variants import BlockVariants
 from runtime.layers.base import Linear, LinearKind
 from runtime.model.cache import KVCache
 from runtime.model.decoder import Block, rms_norm
+from runtime.model.source import SourceModel
 from runtime.progress import JobContext
 
 STATE_BYTES = 256 << 20
@@ -66,9 +67,13 @@ class Walk:
     """Scores every row of a request on windows of text."""
 
     def __init__(
-        self, model: SourceModel, request: Request, statistics: list[BlockStatistics] | None
+        self,
+        model: SourceModel,
+        request: Request,
+        statistics: list[BlockStatistics] | None,
+        coder: Coder | None = None,
     ) -> None:
-        self._model, self._request, self._statistics = model, request, statistics
+        self._model, self._request, self._statistics, self._coder = model, request, statistics, coder
         self._rows = [row for row in request.rows() if row.base != "bf16"]
         self.scores: dict[Row | None, Score] = {row: Score() for row in [None, *self._rows]}
 
@@ -93,7 +98,7 @@ class Walk:
 
     def _block(self, index: int, streams: list[Stream], steps: Steps) -> None:
         statistics = self._statistics[index] if self._statistics else None
-        variants = BlockVariants(self._request, index, self._model.parts(index), statistics)
+        variants = BlockVariants(self._request, index, self._model.parts(index), statistics, self._coder)
         block = self._model.bare_block(index)
         for stream in streams:
             block.linears = _linears(variants, stream.row)

@@ -31,7 +31,7 @@ from kernels.int8x.streams import stream_words
 
 Parts = Mapping[str, torch.Tensor]
 # How q came from the weights: by itself, or with the error of earlier columns fed back.
-Rounding = Literal["nearest", "feedback"]
+Rounding = Literal["nearest", "economical"]
 
 PLAIN_TYPES = {
     "float32": torch.float32,

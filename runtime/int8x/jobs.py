@@ -8,35 +8,38 @@ from typing import Any
 
 import msgspec
 
+from kernels.int8x import Quantised
 from runtime import sources, store
 from runtime.errors import DecdecError
+from runtime.int8x import plot
 from runtime.int8x.choice import CodecChoice
 from runtime.int8x.encoding import encode_checkpoint
 from runtime.int8x.reader import Int8xReader
 from runtime.int8x.report import by_kind, combine, is_decoder_linear
-from runtime.int8x.verifying import comparison, source_at_hand, survey
+from runtime.int8x.tally import Tally
+from runtime.int8x.verifying import Compare, comparison, source_at_hand, survey
 from runtime.progress import JobContext
+from runtime.protocol.quality import Quality
 from runtime.sources import catalogue
 
 
 def encode(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     """Code `source` (folder, .gguf, or a name) into the folder `destination`.
 
-    `scale`: "tensor" or "row"; `codec` and `levels`: see `CodecChoice`, levels alone mean bitmaps.
+    `quality`: see `Quality`, balanced unless told; `codec` and `levels`: see `CodecChoice`, levels alone
+    mean bitmaps.
     """
     source, folder = _text(args, "source"), Path(_text(args, "destination"))
-    granularity = args.get("scale", "tensor")
-    if granularity not in ("tensor", "row"):
-        raise DecdecError(f"{granularity!r} is no scale granularity", "", "use tensor or row", 2)
+    quality = Quality.parse(args.get("quality") or {"preset": "balanced"})
     choice = _choice(args)
     path = sources.resolve(source).fetch(ctx)
-    encode_checkpoint(path, folder, granularity, ctx, choice)
+    encode_checkpoint(path, folder, quality, ctx, choice)
     reader = Int8xReader(folder)
     entries = [reader.coded_entry(name) for name in reader.coded_names()]
     weights = sum(entry.weights for entry in entries)
     return {
         "folder": str(folder),
-        "granularity": granularity,
+        "quality": quality.describe(),
         **choice.describe(),
         "codecs": Counter(str(entry.__struct_config__.tag) for entry in entries),
         "tensors": len(entries),
@@ -67,14 +70,23 @@ def verify(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
 
 
 def inspect(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
-    """What `model` is made of: per tensor, per tensor kind, decoder linears and everything together."""
+    """What `model` is made of: per tensor, per tensor kind, decoder linears and everything together.
+
+    `plot`: a file ending in .svg or .png to draw it into.
+    """
+    picture = Path(args["plot"]) if args.get("plot") else None
+    if picture:
+        plot.require_suffix(picture)
     folder, _ = _locate(args)
     reader = Int8xReader(folder)
     quantization = reader.config["quantization_config"]
-    reports, _ = survey(reader, ctx, "inspect")
+    title, tally = str(args.get("model") or folder.name), Tally()
+    reports, _ = survey(reader, ctx, "inspect", _counting(reader, tally) if picture else None)
+    if picture:
+        plot.draw(picture, Path(title).name, tally, reports)
     linears = [report for report in reports if is_decoder_linear(report)]
     return {
-        "model": str(args.get("model") or folder.name),
+        "model": title,
         "format_version": quantization["format_version"],
         "granularity": quantization.get("granularity"),
         "tensors": msgspec.to_builtins(reports),
@@ -93,6 +105,16 @@ def _choice(args: dict[str, Any]) -> CodecChoice:
         raise DecdecError(
             "The codec cannot be used", str(error), "use --codec auto, adaptive, bitmap or raw", 2
         ) from error
+
+
+def _counting(reader: Int8xReader, tally: Tally) -> Compare:
+    """A visitor of `survey` that finds no mismatch but counts every tensor."""
+
+    def visit(name: str, matrix: Quantised) -> int:
+        tally.add(reader.coded_entry(name), matrix.q, reader.parts(name))
+        return 0
+
+    return visit
 
 
 def _locate(args: dict[str, Any]) -> tuple[Path, str | None]:

@@ -8,8 +8,10 @@ from pathlib import Path
 import torch
 
 from kernels.int8x import Quantised, absmax_scales, quantise
+from kernels.int8x.economical import round_economically
 from runtime.checkpoint import open_checkpoint
 from runtime.int8x.codecs import digest, recode
+from runtime.int8x.entries import Rounding
 from runtime.int8x.origin import fingerprint
 from runtime.int8x.reader import Int8xReader, decode_parts
 from runtime.int8x.report import TensorReport, measure
@@ -37,24 +39,16 @@ def survey(
 
 
 def comparison(reader: Int8xReader, source: Path | None) -> Compare:
-    """How to count mismatching weights: against a fresh rounding of the source, or against what is stored.
-
-    A tensor rounded with feedback does not follow from its source alone: it is compared with what is stored.
-    """
+    """How to count mismatching weights: against a fresh rounding of the source, or against what is stored."""
     if source is None:
         return lambda name, matrix: against_streams(reader, name, matrix)
     checkpoint = open_checkpoint(source)
-
-    def compare(name: str, matrix: Quantised) -> int:
-        entry = reader.coded_entry(name)
-        if entry.rounding == "feedback":
-            return against_streams(reader, name, matrix)
-        return against_source(checkpoint.load(name), matrix)
-
-    return compare
+    return lambda name, matrix: against_source(
+        checkpoint.load(name), matrix, reader.coded_entry(name).rounding
+    )
 
 
-def against_source(weight: torch.Tensor, matrix: Quantised) -> int:
+def against_source(weight: torch.Tensor, matrix: Quantised, rounding: Rounding = "nearest") -> int:
     """Weights that differ from a fresh rounding; all of them if shape or scales differ.
 
     Scales are taken from the weights again where they follow from them; aware ones are taken as stored.
@@ -65,7 +59,8 @@ def against_source(weight: torch.Tensor, matrix: Quantised) -> int:
     fresh = scales if scales.granularity == "aware" else absmax_scales(weight, scales.granularity)
     if not fresh.same_as(scales):
         return q.numel()
-    return int((quantise(weight, scales) != q).sum())
+    again = quantise if rounding == "nearest" else round_economically
+    return int((again(weight, scales) != q).sum())
 
 
 def against_streams(reader: Int8xReader, name: str, matrix: Quantised) -> int:

@@ -39,8 +39,9 @@ def stored_key(name: str, suffix: str) -> str:
 class Int8xWriter:
     """Codes tensors into shards of `folder` (created if missing).
 
-    Shards that an earlier run finished with the same granularity, choice of codecs and `source` (see
-    `origin.fingerprint`) are kept: ask `has` before loading a tensor. Other shards there are deleted.
+    Shards that an earlier run finished with the same granularity, choice of codecs, `quality` (what the
+    model is made for, written down as it is) and `source` (see `origin.fingerprint`) are kept: ask `has`
+    before loading a tensor. Other shards there are deleted.
     One tensor and one shard are in memory at a time; a tensor larger than `shard_bytes` gets its own shard.
     """
 
@@ -51,15 +52,17 @@ class Int8xWriter:
         *,
         choice: CodecChoice = AUTO,
         source: str = "",
+        quality: Mapping[str, Any] | None = None,
         shard_bytes: int = SHARD_BYTES,
     ) -> None:
         self._folder, self._granularity, self._shard_bytes = folder, granularity, shard_bytes
-        self._choice, self._source = choice, source
+        self._choice, self._source, self._quality = choice, source, dict(quality or {})
         self._recipe = {
             "version": FORMAT_VERSION,
             "granularity": granularity,
             **choice.describe(),
             "source": source,
+            "quality": self._quality,
         }
         self._entries: dict[str, Entry] = {}
         self._files: dict[str, str] = {}
@@ -93,12 +96,12 @@ class Int8xWriter:
         self._code(name, matrix, "nearest")
 
     def add_quantised(self, name: str, q: torch.Tensor, scales: Scales) -> None:
-        """Code int8 q [n_out, n_in] rounded elsewhere, with feedback; DecdecError if it cannot be."""
+        """Code int8 q [n_out, n_in] that `round_economically` made; DecdecError if it cannot be."""
         try:
             matrix = Quantised(q, scales)
         except ValueError as error:
             raise tensor_error(name, str(error), "report this as an error of the program") from error
-        self._code(name, matrix, "feedback")
+        self._code(name, matrix, "economical")
 
     def add_plain(self, name: str, tensor: torch.Tensor) -> None:
         """Store a tensor as it is; DecdecError for types the container does not hold."""
@@ -116,7 +119,7 @@ class Int8xWriter:
         index = {"metadata": {"total_size": sum(sizes)}, "weight_map": self._files}
         atomic.write_json(self._folder / INDEX_NAME, index)
         composed = compose(self._granularity, self._choice, self._source, self._entries)
-        return seal({**composed, "files": sum_files(self._folder, shards)})
+        return seal({**composed, "quality": self._quality, "files": sum_files(self._folder, shards)})
 
     def _code(self, name: str, matrix: Quantised, rounding: Rounding) -> None:
         try:

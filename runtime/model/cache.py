@@ -42,3 +42,20 @@ class KVCache:
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot truncate {self.length} positions to {length}")
         self.length = length
+
+
+class SinglePass:
+    """Stands in for a cache where a text is read once from its start: nothing is copied, gradients pass."""
+
+    length = 0
+
+    def __init__(self) -> None:
+        self._layers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def write(self, layer: int, keys: torch.Tensor, values: torch.Tensor) -> None:
+        """Keep [kv_heads, tokens, head_dim] of a layer."""
+        self._layers[layer] = keys, values
+
+    def visible(self, layer: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """What was written for a layer."""
+        return self._layers[layer]

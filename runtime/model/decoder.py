@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from runtime.layers.base import Linear, LinearKind
-from runtime.model.cache import KVCache
+from runtime.model.cache import KVCache, SinglePass
 from runtime.model.spec import LayerSpec, ModelSpec
 from runtime.model.weights import BlockNorms
 
@@ -63,7 +63,9 @@ class Decoder:
         cache.advance(len(tokens))
         return rms_norm(h, self.norm, self.spec.norm_eps)
 
-    def run_block(self, h: torch.Tensor, index: int, block: Block, cache: KVCache) -> torch.Tensor:
+    def run_block(
+        self, h: torch.Tensor, index: int, block: Block, cache: KVCache | SinglePass
+    ) -> torch.Tensor:
         """States [T, hidden] behind one block; `index` is its place in the cache, which is not advanced."""
         norms, eps = block.norms, self.spec.norm_eps
         attended = self._attention(rms_norm(h, norms.attention, eps), index, block, cache)
@@ -74,7 +76,9 @@ class Decoder:
     def _activate(self, gate: torch.Tensor) -> torch.Tensor:
         return F.silu(gate) if self.spec.activation == "silu" else F.gelu(gate, approximate="tanh")
 
-    def _attention(self, x: torch.Tensor, index: int, block: Block, cache: KVCache) -> torch.Tensor:
+    def _attention(
+        self, x: torch.Tensor, index: int, block: Block, cache: KVCache | SinglePass
+    ) -> torch.Tensor:
         spec, start, count = self.spec, cache.length, len(x)
         q, k, v = block.apply("qkv", x).split([spec.q_size, spec.kv_size, spec.kv_size], dim=-1)
         q, k, v = (t.unflatten(-1, (-1, spec.head_dim)).transpose(0, 1) for t in (q, k, v))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -50,6 +51,20 @@ def linear_names(spec: ModelSpec) -> list[str]:
     """Names of every decoder linear, block by block."""
     kinds = tuple(_PARTS)
     return [name for b in range(len(spec.layers)) for kind in kinds for name in part_names(spec, b, kind)]
+
+
+def linear_places(
+    spec: ModelSpec, shape: Callable[[str], tuple[int, ...]]
+) -> dict[str, tuple[int, LinearKind, int]]:
+    """(block, kind, first row in the fused linear) of every decoder linear; `shape` gives a tensor's."""
+    places: dict[str, tuple[int, LinearKind, int]] = {}
+    for block in range(len(spec.layers)):
+        for kind in _PARTS:
+            first = 0
+            for name in part_names(spec, block, kind):
+                places[name] = block, kind, first
+                first += shape(name)[0]
+    return places
 
 
 def linear_shape(spec: ModelSpec, kind: LinearKind) -> tuple[int, int]:

@@ -10,20 +10,27 @@ import torch
 from runtime import lowbit
 from runtime.checkpoint import Checkpoint
 from runtime.int8x import Int8xWriter
-from runtime.int8x.encoding import add_tensor
+from runtime.int8x.encoding import TensorCoder
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.model import weights
 from runtime.model.spec import ModelSpec
 from runtime.progress import JobContext
+from runtime.rate import Rounder
 
 
 class Encoder:
     """Encodes a checkpoint into a staging folder, block by block; skips what an earlier run finished."""
 
     def __init__(
-        self, checkpoint: Checkpoint, writer: Int8xWriter, folder: Path, bits: tuple[int, ...]
+        self,
+        checkpoint: Checkpoint,
+        writer: Int8xWriter,
+        rounder: Rounder,
+        folder: Path,
+        bits: tuple[int, ...],
     ) -> None:
         self._checkpoint, self._writer, self._folder = checkpoint, writer, folder
+        self._coder = TensorCoder(writer, checkpoint, rounder)
         self._bases = [f"rtn{b}" for b in bits]
         self._spec = ModelSpec.from_config(checkpoint.config)
         self._sizes = {name: prod(checkpoint.shape(name)) for name in checkpoint.names()}
@@ -66,7 +73,7 @@ class Encoder:
 
     def _add(self, name: str, tensor: torch.Tensor | None) -> None:
         self._done += self._sizes[name]
-        add_tensor(self._writer, self._checkpoint, name, tensor)
+        self._coder.add(name, tensor)
 
     def _report(self, ctx: JobContext, note: str) -> None:
         ctx.progress("encode", self._done, sum(self._sizes.values()), "weights", note)

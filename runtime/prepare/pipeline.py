@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 
-from kernels.int8x import Granularity
 from runtime import lowbit, sources, store
+from runtime.calibration.prompts import checkpoint_texts
 from runtime.checkpoint import open_checkpoint
 from runtime.errors import DecdecError, Interrupted
-from runtime.int8x import Int8xWriter, fingerprint
+from runtime.int8x import fingerprint
 from runtime.int8x.config import FORMAT_VERSION
+from runtime.int8x.encoding import open_writer
+from runtime.int8x.writer import AUTO
 from runtime.model.spec import ModelSpec
 from runtime.prepare.calibrate import calibrate
 from runtime.prepare.encode import Encoder
@@ -20,6 +22,8 @@ from runtime.prepare.sizes import staging_bytes, tree_bytes
 from runtime.prepare.text import write_text
 from runtime.progress import JobContext
 from runtime.protocol.commands import Prepare
+from runtime.protocol.quality import BALANCED, Quality
+from runtime.rate import make_rounder
 from runtime.store import ModelRecord, atomic
 
 # A model whose files have other formats is made again.
@@ -44,12 +48,12 @@ def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
     source = sources.resolve(command.model)
     name = command.name or source.name
     path = source.fetch(ctx)
-    scale = scale_of(command)
-    recipe = {"scale": scale, "formats": FORMATS}
+    quality = quality_of(command)
+    recipe = {"quality": msgspec.to_builtins(quality), "formats": FORMATS}
     identity = {"source": source.record, "fingerprint": fingerprint(path), **recipe}
     with store.building(name, identity, ctx) as staging:
         _check_room(path, staging, command)
-        bits_per_weight = _fill(path, staging, command.bits, scale, ctx)
+        bits_per_weight = _fill(path, staging, command.bits, quality, ctx)
         record = {
             **source.record,
             "bits_per_weight": bits_per_weight,
@@ -70,13 +74,18 @@ def existing(command: Prepare) -> ModelRecord | None:
 
 def _satisfies(made: dict[str, Any], command: Prepare) -> bool:
     wanted = {f"rtn{bits}" for bits in command.bits}
-    same_scale = command.scale in (None, made.get("scale"))
-    return wanted <= set(made.get("bases", [])) and same_scale and made.get("formats") == FORMATS
+    same = command.quality is None or msgspec.to_builtins(command.quality) == made.get("quality")
+    return wanted <= set(made.get("bases", [])) and same and made.get("formats") == FORMATS
 
 
-def scale_of(command: Prepare) -> Granularity:
-    """The granularity to make a model with: asked for, else what the model there has, else per tensor."""
-    return command.scale or ("row" if _recorded(_store_name(command)).get("scale") == "row" else "tensor")
+def quality_of(command: Prepare) -> Quality:
+    """The quality to make a model with: asked for, else what the model there has, else the default."""
+    if command.quality is not None:
+        return command.quality
+    try:
+        return msgspec.convert(_recorded(_store_name(command)).get("quality"), Quality)
+    except msgspec.ValidationError:
+        return BALANCED
 
 
 def _recorded(name: str) -> dict[str, Any]:
@@ -124,12 +133,13 @@ def _check_room(path: Path, staging: Path, command: Prepare) -> None:
     store.require_space(staging, max(0, needed - tree_bytes(staging)))
 
 
-def _fill(path: Path, staging: Path, bits: tuple[int, ...], scale: Granularity, ctx: JobContext) -> float:
+def _fill(path: Path, staging: Path, bits: tuple[int, ...], quality: Quality, ctx: JobContext) -> float:
     """Make every file of the model in `staging`; gives the bits per weight of the INT8-X form."""
     checkpoint = open_checkpoint(path)
     write_text(checkpoint, staging)
-    writer = Int8xWriter(staging, scale, source=fingerprint(path))
-    encoder = Encoder(checkpoint, writer, staging, bits)
+    writer = open_writer(staging, quality, AUTO, fingerprint(path))
+    rounder = make_rounder(checkpoint, quality, lambda: checkpoint_texts(checkpoint), ctx, staging)
+    encoder = Encoder(checkpoint, writer, rounder, staging, bits)
     encoder.run(ctx)
     quantization = writer.finish()
     atomic.write_json(staging / "config.json", {**checkpoint.config, "quantization_config": quantization})

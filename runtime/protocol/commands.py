@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from runtime.protocol.quality import Quality
+
 Role = Literal["system", "user", "assistant"]
 MAX_SLOWDOWN_PCT = 20.0
 
@@ -51,12 +53,12 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
 class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
     """Fetch a model from its source and make every file a chat needs; does nothing if all is there.
 
-    `scale`: granularity of the INT8 scales; None takes what is there, and per tensor for a new model.
+    `quality`: of the INT8 form; None takes what is there, and the balanced preset for a new model.
     """
 
     model: str
     name: str | None = None
-    scale: Literal["tensor", "row"] | None = None
+    quality: Quality | None = None
     bits: tuple[int, ...] = (4, 3)
 
 

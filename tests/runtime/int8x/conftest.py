@@ -14,6 +14,8 @@ from runtime.int8x.config import parse_entry, seal
 from runtime.int8x.shards import sum_files
 from runtime.progress import JobContext
 
+PAPER = {"preset": "paper"}
+
 
 def draw(n_out, n_in, seed, tail=4.0):
     """Weights with outliers, so that coding is worth it."""
@@ -121,5 +123,5 @@ def source(tmp_path, weights):
 @pytest.fixture
 def coded(source, tmp_path):
     folder = tmp_path / "coded"
-    jobs.encode({"source": str(source), "destination": str(folder)}, JobContext.silent())
+    jobs.encode({"source": str(source), "destination": str(folder), "quality": PAPER}, JobContext.silent())
     return folder

@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from kernels.int8x import Scales, factors, quantise
+from kernels.int8x.economical import round_economically
 from runtime.errors import DecdecError
 from runtime.int8x import CodecChoice, Int8xReader, Int8xWriter, jobs
 from runtime.progress import JobContext
@@ -80,14 +81,16 @@ def test_verify_rounds_the_source_again_with_the_stored_scales(tmp_path):
     assert jobs.verify({**args, "source": other}, QUIET)["mismatches"] == expected
 
 
-def test_weights_rounded_with_feedback_are_compared_with_what_is_stored(tmp_path):
-    q = (quantise(WEIGHT, SCALES["both"]).int() + 1).clamp(-127, 127).to(torch.int8)
-    folder = write(tmp_path / "coded", lambda w: w.add_quantised(W, q, SCALES["both"]))
-    assert Int8xReader(folder).coded_entry(W).rounding == "feedback"
+def test_economical_rounding_is_repeated_by_verify(tmp_path):
+    scales = SCALES["both"]
+    q = round_economically(WEIGHT, scales)
+    assert not torch.equal(q, quantise(WEIGHT, scales))
+    folder = write(tmp_path / "coded", lambda w: w.add_quantised(W, q, scales))
+    assert Int8xReader(folder).coded_entry(W).rounding == "economical"
     args = {"model": str(folder), "source": source_of(tmp_path / "source", WEIGHT)}
     assert jobs.verify(args, QUIET)["lossless"]
-    edit_config(folder, lambda config: config["tensors"][W].update(sha256="0" * 64))
-    assert jobs.verify(args, QUIET)["mismatches"] == WEIGHT.numel()
+    changed = write(tmp_path / "changed", lambda w: w.add_quantised(W, -q, scales))
+    assert jobs.verify({**args, "model": str(changed)}, QUIET)["mismatches"] == (q != 0).sum()
 
 
 def test_granularities_of_one_writer_may_differ(tmp_path):

@@ -9,7 +9,7 @@ from kernels.int8x import AdaptivePlan, best_levels, encode, encode_adaptive, hi
 from runtime.errors import DecdecError
 from runtime.int8x import CodecChoice, Int8xReader, jobs
 from runtime.progress import JobContext
-from tests.runtime.int8x.conftest import draw, write_model
+from tests.runtime.int8x.conftest import PAPER, draw, write_model
 
 QUIET = JobContext.silent()
 
@@ -36,7 +36,7 @@ def test_the_smallest_of_all_real_sizes_is_taken(n_out, n_in, spread, seed):
 
 @pytest.mark.parametrize("codec", ["adaptive", "bitmap", "raw"])
 def test_a_forced_codec_is_used_for_every_tensor(source, tmp_path, codec):
-    args = {"source": str(source), "destination": str(tmp_path / "coded"), "codec": codec}
+    args = {"source": str(source), "destination": str(tmp_path / "coded"), "quality": PAPER, "codec": codec}
     result = jobs.encode(args, QUIET)
     assert result["codecs"] == {codec: 3}
     assert (result["codec"], result["levels"]) == (codec, None)
@@ -46,7 +46,7 @@ def test_a_forced_codec_is_used_for_every_tensor(source, tmp_path, codec):
 
 
 def test_levels_alone_mean_bitmaps(source, tmp_path):
-    args = {"source": str(source), "destination": str(tmp_path / "coded"), "levels": [4, 8]}
+    args = {"source": str(source), "destination": str(tmp_path / "coded"), "quality": PAPER, "levels": [4, 8]}
     result = jobs.encode(args, QUIET)
     assert (result["codec"], result["levels"], result["codecs"]) == ("bitmap", [4, 8], {"bitmap": 3})
 
@@ -69,5 +69,7 @@ def test_levels_that_cannot_hold_a_tensor_name_it(tmp_path):
 )
 def test_impossible_choices_are_wrong_usage(source, tmp_path, arguments, why):
     with pytest.raises(DecdecError, match=why) as error:
-        jobs.encode({"source": str(source), "destination": str(tmp_path / "x"), **arguments}, QUIET)
+        jobs.encode(
+            {"source": str(source), "destination": str(tmp_path / "x"), "quality": PAPER, **arguments}, QUIET
+        )
     assert error.value.code == 2

@@ -6,13 +6,14 @@ import torch
 from kernels.int8x import adaptive_reference
 from runtime.int8x import Int8xReader, jobs
 from runtime.progress import JobContext
+from tests.runtime.int8x.conftest import PAPER
 
 QUIET = JobContext.silent()
 Q = "model.layers.0.self_attn.q_proj.weight"
 
 
 def inspected(source, folder, **options):
-    jobs.encode({"source": str(source), "destination": str(folder), **options}, QUIET)
+    jobs.encode({"source": str(source), "destination": str(folder), "quality": PAPER, **options}, QUIET)
     result = jobs.inspect({"model": str(folder)}, QUIET)
     q_proj = next(tensor for tensor in result["tensors"] if tensor["name"] == Q)
     return result, q_proj, Int8xReader(folder).quantised(Q).q

@@ -10,7 +10,7 @@ from runtime.errors import DecdecError, Interrupted
 from runtime.int8x import Int8xReader, fingerprint, jobs
 from runtime.int8x.encoding import TABLES
 from runtime.progress import JobContext
-from tests.runtime.int8x.conftest import edit_config
+from tests.runtime.int8x.conftest import PAPER, edit_config
 
 QUIET = JobContext.silent()
 
@@ -98,7 +98,7 @@ def test_an_interrupted_encode_goes_on(source, tmp_path):
     folder = tmp_path / "coded"
     calls = iter([False, False, True])
     ctx = JobContext("encode", lambda event: None, lambda: next(calls, True))
-    args = {"source": str(source), "destination": str(folder), "scale": "row"}
+    args = {"source": str(source), "destination": str(folder), "quality": PAPER, "scale": "row"}
     with pytest.raises(Interrupted):
         jobs.encode(args, ctx)
     assert not (folder / "config.json").exists()
@@ -109,7 +109,7 @@ def test_an_interrupted_encode_goes_on(source, tmp_path):
 def test_progress_counts_all_weights(source, tmp_path):
     events = []
     ctx = JobContext("encode", events.append, lambda: False)
-    jobs.encode({"source": str(source), "destination": str(tmp_path / "coded")}, ctx)
+    jobs.encode({"source": str(source), "destination": str(tmp_path / "coded"), "quality": PAPER}, ctx)
     assert (events[-1].step, events[-1].unit) == ("encode", "weights")
     assert events[-1].done == events[-1].total == 130 * 48 + 64 * 48 + 16 * 40 + 96
 
@@ -119,7 +119,7 @@ def test_progress_counts_all_weights(source, tmp_path):
     [
         ({"destination": "x"}, "source"),
         ({"source": "x"}, "destination"),
-        ({"source": "x", "destination": "y", "scale": "column"}, "column"),
+        ({"source": "x", "destination": "y", "quality": {"preset": "best"}}, "best"),
         ({"source": "/nowhere/model", "destination": "y"}, "nowhere"),
     ],
 )
@@ -131,12 +131,12 @@ def test_wrong_arguments(args, why, tmp_path, monkeypatch):
 
 def test_a_folder_with_a_model_is_not_overwritten(source, coded):
     with pytest.raises(DecdecError, match="already holds a model"):
-        jobs.encode({"source": str(source), "destination": str(coded)}, QUIET)
+        jobs.encode({"source": str(source), "destination": str(coded), "quality": PAPER}, QUIET)
     with pytest.raises(DecdecError, match="already holds a model"):
-        jobs.encode({"source": str(coded), "destination": str(source)}, QUIET)
+        jobs.encode({"source": str(coded), "destination": str(source), "quality": PAPER}, QUIET)
 
 
 def test_bad_weights_are_named(source, tmp_path):
     replace_weight(source, "model.embed_tokens.weight", lambda weight: weight.view(-1)[7].fill_(float("nan")))
     with pytest.raises(DecdecError, match=r"model\.embed_tokens\.weight"):
-        jobs.encode({"source": str(source), "destination": str(tmp_path / "out")}, QUIET)
+        jobs.encode({"source": str(source), "destination": str(tmp_path / "out"), "quality": PAPER}, QUIET)

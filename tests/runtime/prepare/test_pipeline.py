@@ -18,9 +18,12 @@ from runtime.prepare import pipeline
 from runtime.prepare.pipeline import prepare
 from runtime.progress import JobContext
 from runtime.protocol import Load, Prepare
+from runtime.protocol.quality import Quality
 from runtime.store import ModelRecord
 
 SILENT = JobContext.silent()
+
+FINE, PAPER = Quality(preset="fine"), Quality(preset="paper")
 
 
 def prepared(source, **changes) -> ModelRecord:
@@ -36,14 +39,14 @@ def test_a_folder_becomes_a_whole_model(home, source):
     record = prepared(source)
     assert [r.name for r in store.models()] == ["tiny"]
     assert record.record["bases"] == ["rtn4", "rtn3"]
-    assert 5 < record.bits_per_weight < 16
+    assert 2 < record.bits_per_weight < 16
     store.verify_files(record, quick=False)
     reader = Int8xReader(record.path)
     assert set(reader.names()) == set(open_checkpoint(source).names())
 
 
 def test_int8_is_the_paper_s_rounding_of_the_source(home, source):
-    record, checkpoint = prepared(source), open_checkpoint(source)
+    record, checkpoint = prepared(source, quality=PAPER), open_checkpoint(source)
     reader = Int8xReader(record.path)
     for name in reader.coded_names():
         q, scale = reader.quantised(name).row_scaled()
@@ -93,18 +96,18 @@ def test_a_whole_model_is_not_made_again(home, source):
 
 
 def test_scales_per_row_are_kept_until_others_are_asked_for(home, source):
-    first = prepared(source, scale="row")
+    first = prepared(source, quality=FINE)
     assert Int8xReader(first.path).coded_entry("model.layers.0.mlp.up_proj.weight").granularity == "row"
     assert prepared(source) == first
-    again = prepared(source, scale="tensor")
+    again = prepared(source, quality=PAPER)
     assert Int8xReader(again.path).coded_entry("model.layers.0.mlp.up_proj.weight").granularity == "tensor"
 
 
 def test_a_repair_keeps_the_scales(home, source):
-    first = prepared(source, scale="row")
+    first = prepared(source, quality=FINE)
     lowbit.block_path(first.path, "rtn4", 0).unlink()
     again = prepared(source)
-    assert again.record["scale"] == "row"
+    assert again.record["quality"]["preset"] == "fine"
     assert lowbit.block_path(again.path, "rtn4", 0).exists()
 
 
@@ -136,7 +139,7 @@ def test_a_damaged_file_is_made_again(home, source):
 
 @pytest.mark.parametrize("base", ["rtn4", "int8"])
 def test_a_prepared_model_answers_like_its_source(home, source, base):
-    prepared(source)
+    prepared(source, quality=FINE)
     loaded = load_engine(Load("tiny", base, 64), SILENT)
     tokens = list(range(40, 60))
     with torch.inference_mode():

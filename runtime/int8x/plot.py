@@ -1,0 +1,107 @@
+"""A picture of an INT8-X model: what its weights look like, and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernels.int8x.levels import largest
+from runtime.errors import DecdecError
+from runtime.int8x.report import TensorReport, combine
+from runtime.int8x.tally import Tally
+from runtime.store.oserrors import translated
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SUFFIXES = (".svg", ".png")
+# Widths of fewer weights than this share would only clutter the picture.
+MARKED_SHARE = 0.04
+PLAIN_BITS = 8.0
+DOTS_PER_INCH = 150
+_MARKERS = "osD^vP*Xdhp<>"
+
+
+def require_suffix(path: Path) -> None:
+    """DecdecError unless the file's name says a kind of picture that can be drawn."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise DecdecError(
+            f"{path.name} cannot be drawn", "its name ends in neither .svg nor .png", "choose one of them", 2
+        )
+
+
+def draw(path: Path, title: str, tally: Tally, reports: Sequence[TensorReport]) -> None:
+    """Draw a histogram of all weights by stream, and the size of every tensor against its entropy."""
+    # Imported here: it takes most of a second that only this picture needs.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 5.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
+    total = combine("total", reports)
+    figure.suptitle(
+        f"{title}: {total.tensors} tensors, {total.weights / 1e6:.1f} M weights, {total.bits_per_weight:.3f}"
+        f" bit/w (entropy {total.entropy_bits_per_weight:.3f}, Huffman {total.huffman_bits_per_weight:.3f})"
+    )
+    _draw_histogram(left, tally)
+    _draw_tensors(right, reports)
+    with translated(path, f"Drawing {path.name}"):
+        figure.savefig(path, dpi=DOTS_PER_INCH)
+
+
+def _draw_histogram(axes: Axes, tally: Tally) -> None:
+    values = range(-128, 128)
+    everything = sum(counts.sum().item() for counts in tally.streams.values())
+    bottom = 0.5 / everything
+    for i, (stream, counts) in enumerate(tally.streams.items()):
+        share = counts.sum().item() / everything
+        shares = (counts / everything).clamp(min=bottom).tolist()
+        axes.step(values, shares, where="mid", color=f"C{i}", linewidth=1.3, label=f"{stream}: {share:.1%}")
+        axes.fill_between(values, shares, bottom, step="mid", color=f"C{i}", alpha=0.18)
+    _mark_widths(axes, tally, everything)
+    axes.set(yscale="log", xlim=(-128, 128), xlabel="INT8 weight q", ylabel="share of all weights")
+    axes.set_ylim(bottom=bottom)
+    axes.set_title("Weights by the stream they lie in, and ends of planes or levels")
+    axes.legend(loc="upper left", fontsize=9)
+
+
+def _mark_widths(axes: Axes, tally: Tally, everything: float) -> None:
+    for width, weights in sorted(tally.widths.items()):
+        if width == PLAIN_BITS or weights < MARKED_SHARE * everything:
+            continue
+        for end in (-largest(width) - 0.5, largest(width) + 0.5):
+            axes.axvline(end, color="0.35", linewidth=0.9, linestyle=":")
+        axes.annotate(
+            f"{width} bit\n{weights / everything:.0%}",
+            (largest(width) + 0.5, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(2, -3),
+            textcoords="offset points",
+            va="top",
+            fontsize=8,
+        )
+
+
+def _draw_tensors(axes: Axes, reports: Sequence[TensorReport]) -> None:
+    kinds = list(dict.fromkeys(report.kind for report in reports))
+    for i, kind in enumerate(kinds):
+        mine = [report for report in reports if report.kind == kind]
+        points = [(r.entropy_bits_per_weight, r.bits_per_weight) for r in mine]
+        style: dict[str, Any] = {"s": 22, "alpha": 0.75, "color": f"C{i % 10}", "marker": _MARKERS[i % 13]}
+        axes.scatter(*zip(*points, strict=True), label=kind, **style)
+    entropies = [report.entropy_bits_per_weight for report in reports]
+    huffman = [report.huffman_bits_per_weight for report in reports]
+    axes.scatter(
+        entropies, huffman, s=12, facecolors="none", edgecolors="0.3", linewidths=0.7, label="Huffman"
+    )
+    low, high = min(entropies, default=0.0), max([PLAIN_BITS, *(r.bits_per_weight for r in reports)])
+    ends = (max(low - 0.3, 0.0), high + 0.2)
+    axes.plot(ends, ends, color="0.2", linewidth=1, label="entropy: the floor")
+    axes.axhline(PLAIN_BITS, color="0.5", linewidth=0.8, linestyle="--", label="plain INT8")
+    axes.set(xlim=(ends[0], max(entropies, default=8.0) + 0.3), ylim=ends)
+    axes.set(xlabel="entropy, bit/w", ylabel="stored size, bit/w")
+    axes.set_title("Every tensor: stored size against the entropy of its weights")
+    axes.legend(loc="lower right", fontsize=8, ncols=2)
+    axes.grid(alpha=0.25)

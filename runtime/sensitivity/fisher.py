@@ -1,0 +1,112 @@
+"""Sensitivities by one pass forward and one back, with one block's weights in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from runtime.layers.base import LINEAR_KINDS, LinearKind
+from runtime.layers.dense import Dense
+from runtime.model.cache import SinglePass
+from runtime.model.decoder import Block, rms_norm
+from runtime.model.source import SourceModel
+from runtime.progress import JobContext
+from runtime.sensitivity.linear import Sensitivity, Tap
+
+BlockSensitivity = dict[LinearKind, Sensitivity]
+
+# Every block's inputs are kept for the way back.
+STATE_BYTES = 2 << 30
+LOGITS_AT_ONCE = 1 << 24
+# Of the labels drawn from the model's own predictions: the same model gives the same sensitivities.
+SEED = 0
+
+
+def measure(model: SourceModel, batches: Sequence[torch.Tensor], ctx: JobContext) -> list[BlockSensitivity]:
+    """Sensitivity of every linear of every block, from texts int64 [T]; progress in blocks, twice through.
+
+    Of the texts, only as many are used as keep the states of all blocks within STATE_BYTES.
+    """
+    used = _within_memory(model, batches)
+    with torch.inference_mode(False):
+        states = _forward(model, used, ctx)
+        gradients = [_head_gradient(model, h, number) for number, h in enumerate(states[-1])]
+        found: list[BlockSensitivity] = []
+        count = len(model.spec.layers)
+        for index in reversed(range(count)):
+            ctx.progress("sensitivity", 2 * count - 1 - index, 2 * count, "blocks")
+            found.append(_backward(model, index, states.pop(index), gradients))
+    ctx.progress("sensitivity", 2 * count, 2 * count, "blocks")
+    return found[::-1]
+
+
+def _within_memory(model: SourceModel, batches: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    room = STATE_BYTES // (4 * model.spec.hidden * len(model.spec.layers))
+    used: list[torch.Tensor] = []
+    for batch in batches:
+        if used and room < len(batch):
+            break
+        used.append(batch)
+        room -= len(batch)
+    return used
+
+
+def _forward(
+    model: SourceModel, batches: Sequence[torch.Tensor], ctx: JobContext
+) -> list[list[torch.Tensor]]:
+    """States before each block, and after the last: [blocks + 1][texts] of float32 [T, hidden]."""
+    states = [[model.embed(batch) for batch in batches]]
+    count = len(model.spec.layers)
+    for index in range(count):
+        ctx.progress("sensitivity", index, 2 * count, "blocks")
+        block = _block(model, index, Dense)
+        with torch.no_grad():
+            states.append([_run(model, block, h) for h in states[-1]])
+    return states
+
+
+def _backward(
+    model: SourceModel, index: int, states: Sequence[torch.Tensor], gradients: list[torch.Tensor]
+) -> BlockSensitivity:
+    """Replace the gradients behind a block by those before it; gives what its linears noted."""
+    block = _block(model, index, Tap)
+    for number, h in enumerate(states):
+        start = h.clone().requires_grad_()
+        with torch.enable_grad():
+            end = _run(model, block, start)
+        end.backward(gradients[number])
+        assert start.grad is not None
+        gradients[number] = start.grad
+    taps = {kind: block.linears[kind] for kind in LINEAR_KINDS}
+    return {kind: tap.sensitivity() for kind, tap in taps.items() if isinstance(tap, Tap)}
+
+
+def _head_gradient(model: SourceModel, h: torch.Tensor, number: int) -> torch.Tensor:
+    """Gradient of the log likelihood of one drawn label per token, by the last states [T, hidden]."""
+    generator = torch.Generator().manual_seed(SEED + number)
+    rows = max(1, LOGITS_AT_ONCE // model.spec.vocab_size)
+    return torch.cat([_label_gradient(model, part, generator) for part in h.split(rows)])
+
+
+def _label_gradient(model: SourceModel, h: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    start = h.clone().requires_grad_()
+    decoder = model.decoder
+    with torch.enable_grad():
+        logits = decoder.logits(rms_norm(start, decoder.norm, model.spec.norm_eps))
+        log_p = logits.log_softmax(-1)
+        labels = torch.multinomial(log_p.detach().exp(), 1, generator=generator)
+        log_p.gather(1, labels).sum().backward()
+    assert start.grad is not None
+    return start.grad
+
+
+def _block(model: SourceModel, index: int, layer: type[Dense] | type[Tap]) -> Block:
+    block = model.bare_block(index)
+    for kind, parts in model.parts(index).items():
+        block.linears[kind] = layer(torch.cat(parts))
+    return block
+
+
+def _run(model: SourceModel, block: Block, h: torch.Tensor) -> torch.Tensor:
+    return model.decoder.run_block(h, 0, block, SinglePass())

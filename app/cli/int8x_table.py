@@ -8,6 +8,7 @@ from typing import Any
 from app.cli import work
 
 Row = dict[str, Any]
+SHOWN_CODECS = 2
 
 
 def show(result: Row, all_tensors: bool) -> None:
@@ -34,7 +35,10 @@ def _line(row: Row, all_tensors: bool) -> Row:
 
 def _codecs(row: Row) -> Iterator[str]:
     if "codecs" in row:
-        yield from (f"{name} × {count}" for name, count in row["codecs"].items())
+        often = sorted(row["codecs"].items(), key=lambda item: -item[1])
+        yield from (f"{name} × {count}" for name, count in often[:SHOWN_CODECS])
+        if len(often) > SHOWN_CODECS:
+            yield f"{len(often) - SHOWN_CODECS} more"
     else:
         levels = f" ({','.join(map(str, row['levels']))})" if row["levels"] else ""
         yield f"{row['codec']}{levels} per {row['granularity']}"

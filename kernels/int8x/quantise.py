@@ -58,7 +58,7 @@ def absmax_scales(weight: torch.Tensor, granularity: Granularity) -> Scales:
     def run(first: int, end: int) -> None:
         absmax[first:end] = _absmax(_float32(weight[first:end]))
 
-    for_tiles(*weight.shape, run)
+    for_tiles(weight.shape[0], weight.shape[1], run)
     if granularity == "tensor":
         absmax = absmax.max(keepdims=True)
     step = np.maximum(absmax / np.float32(QMAX), np.finfo(np.float32).tiny)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from kernels.int8x.levels import largest
 from runtime.errors import DecdecError
 from runtime.int8x.report import TensorReport, combine
@@ -18,7 +20,10 @@ if TYPE_CHECKING:
 SUFFIXES = (".svg", ".png")
 # Widths of fewer weights than this share would only clutter the picture.
 MARKED_SHARE = 0.04
-PLAIN_BITS = 8.0
+PLAIN_BITS = 8
+# Rarer values than this are noise in the picture.
+LEAST_SHARE = 1e-8
+LABEL_POINTS = 12
 DOTS_PER_INCH = 150
 _MARKERS = "osD^vP*Xdhp<>"
 
@@ -52,10 +57,11 @@ def draw(path: Path, title: str, tally: Tally, reports: Sequence[TensorReport]) 
 
 
 def _draw_histogram(axes: Axes, tally: Tally) -> None:
-    values = range(-128, 128)
-    everything = sum(counts.sum().item() for counts in tally.streams.values())
-    bottom = 0.5 / everything
-    for i, (stream, counts) in enumerate(tally.streams.items()):
+    values, total = range(-128, 128), torch.stack(list(tally.streams.values())).sum(0)
+    everything = int(total.sum())
+    bottom = max(0.5 / everything, LEAST_SHARE)
+    axes.step(values, (total / everything).tolist(), where="mid", color="black", linewidth=0.9, label="all")
+    for i, (stream, counts) in enumerate(sorted(tally.streams.items(), key=_stream_order)):
         share = counts.sum().item() / everything
         shares = (counts / everything).clamp(min=bottom).tolist()
         axes.step(values, shares, where="mid", color=f"C{i}", linewidth=1.3, label=f"{stream}: {share:.1%}")
@@ -68,20 +74,25 @@ def _draw_histogram(axes: Axes, tally: Tally) -> None:
 
 
 def _mark_widths(axes: Axes, tally: Tally, everything: float) -> None:
-    for width, weights in sorted(tally.widths.items()):
-        if width == PLAIN_BITS or weights < MARKED_SHARE * everything:
-            continue
+    """Lines where planes or levels end, each with its share of the weights, one label below the other."""
+    often = {width: n for width, n in tally.widths.items() if n >= MARKED_SHARE * everything}
+    for row, width in enumerate(sorted(often.keys() - {PLAIN_BITS})):
         for end in (-largest(width) - 0.5, largest(width) + 0.5):
             axes.axvline(end, color="0.35", linewidth=0.9, linestyle=":")
         axes.annotate(
-            f"{width} bit\n{weights / everything:.0%}",
+            f"{width} bit: {often[width] / everything:.0%}",
             (largest(width) + 0.5, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(2, -3),
+            xytext=(4, -4 - LABEL_POINTS * row),
             textcoords="offset points",
             va="top",
             fontsize=8,
         )
+
+
+def _stream_order(item: tuple[str, Any]) -> tuple[int, str]:
+    names = ("plane", "short codes", "bytes")
+    return names.index(item[0]) if item[0] in names else len(names), item[0]
 
 
 def _draw_tensors(axes: Axes, reports: Sequence[TensorReport]) -> None:

@@ -1,0 +1,1 @@
+"""Measuring functions: time a kernel, return plain figures."""

@@ -1,13 +1,15 @@
 """Which codec a tensor gets."""
 
+import json
+
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernels.int8x import AdaptivePlan, best_levels, encode, encode_adaptive, histogram
+from kernels.int8x import AdaptivePlan, Scales, best_levels, encode, encode_adaptive, histogram
 from runtime.errors import DecdecError
-from runtime.int8x import CodecChoice, Int8xReader, jobs
+from runtime.int8x import CodecChoice, Int8xReader, Int8xWriter, jobs
 from runtime.progress import JobContext
 from tests.runtime.int8x.conftest import PAPER, draw, write_model
 
@@ -73,3 +75,22 @@ def test_impossible_choices_are_wrong_usage(source, tmp_path, arguments, why):
             {"source": str(source), "destination": str(tmp_path / "x"), "quality": PAPER, **arguments}, QUIET
         )
     assert error.value.code == 2
+
+
+@given(
+    st.integers(1, 40),
+    st.integers(1, 90),
+    st.sampled_from([0.0, 0.7, 3.0, 9.0, 1e4]),
+    st.sampled_from(["auto", "adaptive", "bitmap", "raw"]),
+    st.integers(0, 9),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_codec_brings_back_every_int8_value(tmp_path, n_out, n_in, spread, codec, seed):
+    q = matrix(n_out, n_in, spread, seed)
+    q.view(-1)[0] = -128
+    folder = tmp_path / f"{n_out}-{n_in}-{spread}-{codec}-{seed}"
+    writer = Int8xWriter(folder, choice=CodecChoice(codec))
+    writer.add_quantised("w", q, Scales("tensor", torch.ones(1)))
+    config = {"model_type": "llama", "quantization_config": writer.finish()}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert torch.equal(Int8xReader(folder).quantised("w").q, q)

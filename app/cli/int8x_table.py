@@ -13,7 +13,8 @@ SHOWN_CODECS = 2
 
 def show(result: Row, all_tensors: bool) -> None:
     """One line per tensor kind, or per tensor, then decoder linears and everything."""
-    print(f"{result['model']}: INT8-X version {result['format_version']}, scales per {result['granularity']}")
+    made_for = f", quality: {result['quality']}" if result["quality"] else ""
+    print(f"{result['model']}: INT8-X version {result['format_version']}{made_for}")
     rows = result["tensors"] if all_tensors else result["kinds"]
     totals = [result["decoder_linears"], result["total"]]
     work.print_table([_line(row, all_tensors) for row in [*rows, *totals]])

@@ -10,6 +10,7 @@ import torch
 from runtime import device
 from runtime.calibration import token_batches
 from runtime.calibration.collect import BlockStatistics
+from runtime.calibration.prompts import checkpoint_texts
 from runtime.errors import DecdecError
 from runtime.evaluate.coder import Coder
 from runtime.evaluate.request import Request
@@ -30,7 +31,7 @@ def ppl(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     device.require_wanted()
     request = Request.parse(args)
     text = read_text(Path(request.text))
-    with torch.inference_mode():
+    with torch.no_grad():
         model = SourceModel.open(locate(request.model, ctx))
         if request.context > model.spec.context:
             raise DecdecError(
@@ -38,7 +39,7 @@ def ppl(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
             )
         encode = encoder(model.checkpoint)
         chosen = windows(encode(text), request.context, request.windows)
-        coder = _coder(model, request, encode, ctx)
+        coder = _coder(model, request, ctx)
         walk = Walk(model, request, _statistics(model, request, encode, ctx), coder)
         walk.run(chosen, ctx)
     return {
@@ -57,10 +58,10 @@ def _statistics(
     return calibrate(model, token_batches(encode), ctx)
 
 
-def _coder(model: SourceModel, request: Request, encode: Encode, ctx: JobContext) -> Coder | None:
+def _coder(model: SourceModel, request: Request, ctx: JobContext) -> Coder | None:
     if request.base != "int8x":
         return None
-    rounder = make_rounder(model.checkpoint, request.quality, lambda: token_batches(encode), ctx)
+    rounder = make_rounder(model.checkpoint, request.quality, lambda: checkpoint_texts(model.checkpoint), ctx)
     return Coder(rounder)
 
 

@@ -88,7 +88,7 @@ def inspect(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     return {
         "model": title,
         "format_version": quantization["format_version"],
-        "granularity": quantization.get("granularity"),
+        "quality": _described(quantization.get("quality")),
         "tensors": msgspec.to_builtins(reports),
         "kinds": msgspec.to_builtins(by_kind(reports)),
         "decoder_linears": msgspec.to_builtins(combine("decoder_linears", linears)),
@@ -130,3 +130,8 @@ def _text(args: dict[str, Any], key: str) -> str:
     if not isinstance(value, str) or not value:
         raise DecdecError(f"The {key} of the INT8-X model is missing", "", f"say which {key} to use", 2)
     return value
+
+
+def _described(quality: Any) -> str | None:
+    """What a model was made for, in words; None where nothing was written down."""
+    return Quality.parse(quality).describe() if quality else None

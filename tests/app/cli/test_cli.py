@@ -139,7 +139,7 @@ GROUP = {**PART, "tensors": 30, "codecs": {"adaptive": 28, "raw": 2}}
 INSPECTED = {
     "model": MODEL,
     "format_version": 2,
-    "granularity": "tensor",
+    "quality": "balanced",
     "tensors": [
         {
             **PART,
@@ -180,6 +180,7 @@ def test_jobs_get_their_arguments(worker, model, tmp_path):
     assert "4.25 / 3.00" in by_kind
     assert "adaptive × 28, raw × 2" in by_kind
     assert "6.439" in by_kind
+    assert "quality: balanced" in by_kind
     assert "model.layers.0.q" in by_tensor
     assert "bitmap (3,8) per row" in by_tensor
     assert cli("int8x", "encode", MODEL, str(tmp_path / "dst"))[0] == 0
@@ -205,6 +206,11 @@ def test_a_mismatch_is_a_failure(worker, model):
         (["import", "/nonexistent"], 2, "/nonexistent"),
         (["int8x", "encode", "a", "b", "--levels", "3,x"], 2, "3,5,8"),
         (["int8x", "encode", "a", "b", "--codec", "zip"], 2, "adaptive"),
+        (["int8x", "encode", "a", "b", "--bits", "4", "--kl", "0.1"], 2, "one of"),
+        (["int8x", "encode", "a", "b", "--bits", "0.3"], 2, "between 1.5 and 8"),
+        (["int8x", "encode", "a", "b", "--preset", "small", "--scale", "row"], 2, "--preset and --scale"),
+        (["pull", "a", "--size", "large"], 2, "1.2GB"),
+        (["eval", "ppl", "--text", __file__, "--base", "rtn", "--kl", "0.1"], 2, "int8x"),
         (["no-such-command"], 2, "no-such-command"),
     ],
 )

@@ -194,3 +194,16 @@ def test_int8_keeps_a_zero_row():
 def test_a_hopeless_model_has_infinite_perplexity():
     score = Score(predictions=1, nll=1000.0)
     assert score.figures(Score(predictions=1, nll=1.0))["ppl"] == math.inf
+
+
+def test_int8x_with_a_scale_per_row_is_int8_per_row(folder, text):
+    coded = evaluate(folder, text, base="int8x", quality={"preset": "fine"})["rows"][0]
+    plain = evaluate(folder, text, base="int8", scale="row")["rows"][0]
+    assert coded["kl"] == pytest.approx(plain["kl"], rel=1e-4)
+    assert coded["ppl"] == pytest.approx(plain["ppl"], rel=1e-6)
+
+
+def test_int8x_at_a_rate_takes_about_as_many_bits_and_more_bits_are_better(folder, text):
+    rows = [evaluate(folder, text, base="int8x", bits=bits)["rows"][0] for bits in (5.0, 7.0)]
+    assert [row["bits"] for row in rows] == pytest.approx([5.0, 7.0], abs=0.4)
+    assert rows[1]["kl"] < rows[0]["kl"] / 4

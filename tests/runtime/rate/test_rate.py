@@ -48,7 +48,7 @@ def steps(shape, weight, noise):
 
 
 def test_every_linear_adds_the_same_noise_per_weight(blocks, weights):
-    """Mean of F * step^2 is noise^2 (up to the floor) whatever the sensitivity, where no row had to be widened."""
+    """Mean of F * step^2 is noise^2, up to the floor, where no row had to be widened."""
     for block, weight in zip(blocks, weights, strict=True):
         one = block["o"]
         f = one.outputs[:, None].double() * one.inputs / one.total

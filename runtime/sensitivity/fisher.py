@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import torch
 
@@ -11,13 +12,15 @@ from runtime.layers.dense import Dense
 from runtime.model.cache import SinglePass
 from runtime.model.decoder import Block, rms_norm
 from runtime.model.source import SourceModel
+from runtime.model.spec import ModelSpec
+from runtime.model.weights import linear_shape
 from runtime.progress import JobContext
 from runtime.sensitivity.linear import Sensitivity, Tap
 
 BlockSensitivity = dict[LinearKind, Sensitivity]
 
 # Every block's inputs are kept for the way back.
-STATE_BYTES = 2 << 30
+STATE_BYTES = 1 << 30
 LOGITS_AT_ONCE = 1 << 24
 # Of the labels drawn from the model's own predictions: the same model gives the same sensitivities.
 SEED = 0
@@ -83,10 +86,22 @@ def _backward(
 
 
 def _head_gradient(model: SourceModel, h: torch.Tensor, number: int) -> torch.Tensor:
-    """Gradient of the log likelihood of one drawn label per token, by the last states [T, hidden]."""
+    """Gradient of the log likelihood of drawn labels by the last states [T, hidden].
+
+    One label per token; where the head costs more than all blocks, one per so many tokens, weighing as much.
+    """
     generator = torch.Generator().manual_seed(SEED + number)
     rows = max(1, LOGITS_AT_ONCE // model.spec.vocab_size)
-    return torch.cat([_label_gradient(model, part, generator) for part in h.split(rows)])
+    apart = _labels_apart(model.spec)
+    gradient = torch.zeros_like(h)
+    parts = [_label_gradient(model, part, generator) for part in h[::apart].split(rows)]
+    gradient[::apart] = torch.cat(parts) * apart**0.5
+    return gradient
+
+
+def _labels_apart(spec: ModelSpec) -> int:
+    linears = sum(prod(linear_shape(spec, kind)) for kind in LINEAR_KINDS) * len(spec.layers)
+    return max(1, round(spec.vocab_size * spec.hidden / linears))
 
 
 def _label_gradient(model: SourceModel, h: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -10,6 +10,7 @@ from runtime.layers.base import LINEAR_KINDS
 from runtime.layers.dense import Dense
 from runtime.model.build import build_dense
 from runtime.model.source import SourceModel
+from runtime.model.spec import ModelSpec
 from runtime.progress import JobContext
 from runtime.sensitivity import Sensitivity, fisher
 from tests.runtime.model.tiny import tiny_model
@@ -117,6 +118,29 @@ def test_texts_beyond_the_memory_for_states_are_left_out(source, monkeypatch):
     few = sensitivity.measure(source, texts(5, 10), SILENT)
     two = sensitivity.measure(source, texts(5, 10)[:2], SILENT)
     assert torch.equal(few[0]["qkv"].outputs, two[0]["qkv"].outputs)
+
+
+def test_labels_further_apart_weigh_as_much(folder, source, monkeypatch):
+    """With a label at every third token the figures are noisier, not smaller."""
+    batches = texts(40, 60)
+    every = sensitivity.measure(source, batches, SILENT)
+    monkeypatch.setattr(fisher, "_labels_apart", lambda spec: 3)
+    third = sensitivity.measure(source, batches, SILENT)
+    for one, two in zip(every, third, strict=True):
+        for kind in LINEAR_KINDS:
+            assert two[kind].total == pytest.approx(one[kind].total, rel=0.35)
+
+
+def test_a_head_larger_than_all_blocks_gets_fewer_labels():
+    spec = ModelSpec.from_config(
+        {
+            "model_type": "llama", "vocab_size": 100_000, "hidden_size": 64, "intermediate_size": 64,
+            "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4,
+            "max_position_embeddings": 64, "rms_norm_eps": 1e-6,
+        }
+    )  # fmt: skip
+    linears = 2 * (3 * 64 + 64 + 2 * 64 + 64) * 64
+    assert fisher._labels_apart(spec) == round(100_000 * 64 / linears)
 
 
 def test_it_stops_when_asked(source):

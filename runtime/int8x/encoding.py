@@ -22,7 +22,7 @@ from runtime.model.spec import ModelSpec
 from runtime.model.weights import linear_places
 from runtime.progress import JobContext
 from runtime.protocol.quality import Quality
-from runtime.rate import Rounder, make_rounder
+from runtime.rate import Kept, Rounder, make_rounder
 from runtime.store import atomic, require_space
 
 CONFIG = "config.json"
@@ -42,9 +42,12 @@ def encode_checkpoint(
     if (folder / CONFIG).exists():
         raise DecdecError(f"{folder} already holds a model", "it has a config.json", "choose another folder")
     checkpoint = open_checkpoint(source)
-    writer = open_writer(folder, quality, choice, fingerprint(source))
+    origin = fingerprint(source)
+    writer = open_writer(folder, quality, choice, origin)
     _require_room(writer, checkpoint, folder)
-    rounder = make_rounder(checkpoint, quality, lambda: checkpoint_texts(checkpoint), ctx, folder)
+    rounder = make_rounder(
+        checkpoint, quality, lambda: checkpoint_texts(checkpoint), ctx, Kept(folder, origin)
+    )
     _add_all(TensorCoder(writer, checkpoint, rounder), checkpoint, ctx)
     quantization = writer.finish()
     checkpoint.write_tokenizer(folder)

@@ -23,7 +23,7 @@ from runtime.prepare.text import write_text
 from runtime.progress import JobContext
 from runtime.protocol.commands import Prepare
 from runtime.protocol.quality import BALANCED, Quality
-from runtime.rate import make_rounder
+from runtime.rate import Kept, make_rounder
 from runtime.store import ModelRecord, atomic
 
 # A model whose files have other formats is made again.
@@ -137,8 +137,11 @@ def _fill(path: Path, staging: Path, bits: tuple[int, ...], quality: Quality, ct
     """Make every file of the model in `staging`; gives the bits per weight of the INT8-X form."""
     checkpoint = open_checkpoint(path)
     write_text(checkpoint, staging)
-    writer = open_writer(staging, quality, AUTO, fingerprint(path))
-    rounder = make_rounder(checkpoint, quality, lambda: checkpoint_texts(checkpoint), ctx, staging)
+    origin = fingerprint(path)
+    writer = open_writer(staging, quality, AUTO, origin)
+    rounder = make_rounder(
+        checkpoint, quality, lambda: checkpoint_texts(checkpoint), ctx, Kept(staging, origin)
+    )
     encoder = Encoder(checkpoint, writer, rounder, staging, bits)
     encoder.run(ctx)
     quantization = writer.finish()

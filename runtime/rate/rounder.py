@@ -48,17 +48,25 @@ class Rounder:
         return Quantised(round_economically(weight, scales), scales)
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where sensitivities are kept for a resumed run, and the fingerprint of the weights they belong to."""
+
+    folder: Path
+    source: str
+
+
 def make_rounder(
-    checkpoint: Checkpoint, quality: Quality, texts: Texts, ctx: JobContext, folder: Path | None = None
+    checkpoint: Checkpoint, quality: Quality, texts: Texts, ctx: JobContext, kept: Kept | None = None
 ) -> Rounder:
     """The rounder for a wish; measures sensitivities on `texts` (int64 [T] each) where it needs them.
 
-    `folder` keeps them for a resumed run. Progress in blocks. Raises DecdecError for impossible sizes.
+    Progress in blocks. Raises DecdecError for impossible sizes.
     """
     if quality.granularity != "aware":
         return Rounder(quality)
     model = SourceModel(checkpoint)
-    measured = _sensitivities(model, texts, ctx, folder)
+    measured = _sensitivities(model, texts, ctx, kept)
     other = other_bytes(checkpoint, model.spec)
     return Rounder(quality, make_plan(measured, quality, lambda: take_samples(model, ctx), other))
 
@@ -74,11 +82,12 @@ def other_bytes(checkpoint: Checkpoint, spec: ModelSpec) -> int:
 
 
 def _sensitivities(
-    model: SourceModel, texts: Texts, ctx: JobContext, folder: Path | None
+    model: SourceModel, texts: Texts, ctx: JobContext, kept: Kept | None
 ) -> list[sensitivity.BlockSensitivity]:
-    if folder is not None and sensitivity.has_sensitivities(folder):
-        return sensitivity.read_sensitivities(folder, len(model.spec.layers))
-    measured = sensitivity.measure(model, texts(), ctx)
-    if folder is not None:
-        sensitivity.write_sensitivities(folder, measured)
-    return measured
+    if kept is None:
+        return sensitivity.measure(model, texts(), ctx)
+    known = sensitivity.read_sensitivities(kept.folder, len(model.spec.layers), kept.source)
+    if known is None:
+        known = sensitivity.measure(model, texts(), ctx)
+        sensitivity.write_sensitivities(kept.folder, known, kept.source)
+    return known

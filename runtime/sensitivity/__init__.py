@@ -2,7 +2,7 @@
 
 from runtime.sensitivity.fisher import BlockSensitivity, measure
 from runtime.sensitivity.linear import Sensitivity
-from runtime.sensitivity.stored import has_sensitivities, read_sensitivities, write_sensitivities
+from runtime.sensitivity.stored import read_sensitivities, write_sensitivities
 
 __all__ = [
     "BlockSensitivity",

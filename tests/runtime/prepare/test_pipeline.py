@@ -19,6 +19,7 @@ from runtime.prepare.pipeline import prepare
 from runtime.progress import JobContext
 from runtime.protocol import Load, Prepare
 from runtime.protocol.quality import Quality
+from runtime.rate import rounder
 from runtime.store import ModelRecord
 
 SILENT = JobContext.silent()
@@ -203,3 +204,15 @@ def test_pulling_again_repairs_a_flipped_bit(home, source, name):
     path.write_bytes(damaged)
     store.verify_files(prepared(source), quick=False)
     assert path.read_bytes() != damaged
+
+
+def test_sensitivities_of_an_interrupted_run_are_used_again(home, source, monkeypatch):
+    def interrupted(*args):
+        raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline.Encoder, "run", interrupted)
+        with pytest.raises(Interrupted):
+            prepared(source)
+    monkeypatch.setattr(rounder.sensitivity, "measure", lambda *args: pytest.fail("measured again"))
+    assert prepared(source).record["quality"]["preset"] == "balanced"

@@ -148,14 +148,17 @@ def test_it_stops_when_asked(source):
         sensitivity.measure(source, texts(1, 5), JobContext("prepare", lambda event: None, lambda: True))
 
 
-def test_stored_figures_come_back(source, tmp_path):
+def test_stored_figures_come_back_for_the_same_weights_only(source, tmp_path):
     found = sensitivity.measure(source, texts(1, 9), SILENT)
-    assert not sensitivity.has_sensitivities(tmp_path)
-    sensitivity.write_sensitivities(tmp_path, found)
-    assert sensitivity.has_sensitivities(tmp_path)
-    again = sensitivity.read_sensitivities(tmp_path, len(found))
+    assert sensitivity.read_sensitivities(tmp_path, len(found), "a") is None
+    sensitivity.write_sensitivities(tmp_path, found, "a")
+    again = sensitivity.read_sensitivities(tmp_path, len(found), "a")
     for a, b in zip(found, again, strict=True):
         assert all(torch.equal(a[k].inputs, b[k].inputs) and a[k].total == b[k].total for k in LINEAR_KINDS)
+    assert sensitivity.read_sensitivities(tmp_path, len(found), "b") is None
+    file = next(tmp_path.rglob("*.safetensors"))
+    file.write_bytes(file.read_bytes()[:-40])
+    assert sensitivity.read_sensitivities(tmp_path, len(found), "a") is None
 
 
 @pytest.mark.parametrize("bad", [torch.tensor([-1.0]), torch.tensor([torch.nan]), torch.ones(2, 2)])

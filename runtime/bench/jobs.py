@@ -1,0 +1,129 @@
+"""The worker's benchmark jobs: the INT8-X paper's tables, and speeds of this machine."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernels.int8x import decode_adaptive, encode_adaptive
+from runtime import store
+from runtime.bench import plots
+from runtime.bench.coding import ADAPTIVE, CODECS, Outcome, code_all
+from runtime.bench.compare_table import compare_table, ladder_table
+from runtime.bench.level_tables import search_table, sweep_table
+from runtime.bench.samples import Sample, random_sample, real_sample
+from runtime.bench.shapes import LLAMA, MINICPM, RANDOM_MODELS
+from runtime.bench.size_tables import Outcomes, lossless_table, size_table
+from runtime.bench.table import Table, markdown
+from runtime.evaluate.source import locate
+from runtime.int8x.origin import fingerprint
+from runtime.progress import JobContext
+from runtime.protocol.quality import Preset, Quality
+from runtime.rate.rounder import Kept
+from runtime.sources import catalogue
+from runtime.store import atomic
+
+Coded = list[tuple[Sample, Outcomes]]
+# Enough blocks of the large model to time; all of them would fill a small GPU.
+LLAMA_BLOCKS = 4
+
+
+def tables(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
+    """The paper's tables from `model` (path or name; the default where it is prepared) and random shapes.
+
+    `presets`: balanced and small as well, which measure sensitivities first (minutes). `out`: a folder for
+    tables.md, tables.json and pictures.
+    """
+    found = _tables(_model(args.get("model"), ctx), bool(args.get("presets")), ctx)
+    document = {"tables": [table.as_json() for table in found]}
+    if args.get("out"):
+        _write(Path(args["out"]), found, document)
+    return document
+
+
+def _tables(model: tuple[str, Path] | None, presets: bool, ctx: JobContext) -> list[Table]:
+    _warm_up()
+    coded = list(_coded(model, ctx))
+    extra = list(_preset_rows(*model, presets, ctx)) if model else []
+    samples = [sample for sample, _ in coded]
+    ctx.progress("tables", len(samples), len(samples), "models")
+    return [
+        size_table([*coded, *extra]),
+        lossless_table([*coded, *extra]),
+        compare_table(coded, _tokens(ctx)),
+        ladder_table(samples[-1]),
+        search_table(samples),
+        sweep_table(samples),
+    ]
+
+
+def _coded(model: tuple[str, Path] | None, ctx: JobContext) -> Iterator[tuple[Sample, Outcomes]]:
+    if model:
+        yield _code(real_sample(model[1], model[0], Quality(preset="paper"), ctx), ctx)
+    for shape in RANDOM_MODELS:
+        yield _code(random_sample(shape), ctx)
+
+
+def _code(sample: Sample, ctx: JobContext) -> tuple[Sample, Outcomes]:
+    outcomes = {codec.name: Outcome() for codec in CODECS}
+    for done, matrix in enumerate(sample.matrices, 1):
+        for codec in CODECS:
+            outcomes[codec.name].add(codec, matrix)
+        ctx.progress("code", done, len(sample.matrices), "tensors", sample.name)
+    return sample, outcomes
+
+
+def _preset_rows(
+    name: str, path: Path, measured: bool, ctx: JobContext
+) -> Iterator[tuple[Sample, dict[str, Outcome]]]:
+    wanted: tuple[Preset, ...] = ("fine", "balanced", "small") if measured else ("fine",)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Kept(Path(folder), fingerprint(path))
+        for preset in wanted:
+            sample = real_sample(path, f"{name}, {preset}", Quality(preset=preset), ctx, kept)
+            yield sample, code_all(sample.matrices, [ADAPTIVE])
+
+
+def _tokens(ctx: JobContext) -> list[dict[str, Any]]:
+    """Whole tokens on a GPU; without one there are none."""
+    if not torch.cuda.is_available():
+        return []
+    from runtime.bench.one_token import measure_token
+
+    found: list[dict[str, Any]] = []
+    for shape, blocks in ((MINICPM, None), (LLAMA, LLAMA_BLOCKS)):
+        ctx.progress("token", len(found), 0, "formats", shape.name)
+        found += measure_token(shape, "cuda", timed_blocks=blocks, failed=lambda name, error: None)
+    return found
+
+
+def _warm_up() -> None:
+    """Load compiled loops, so that no figure holds their loading."""
+    q = torch.arange(-128, 128).to(torch.int8).reshape(8, 32)
+    decode_adaptive(encode_adaptive(q))
+    for codec in CODECS:
+        codec.decode(codec.encode(q))
+
+
+def _model(model: str | None, ctx: JobContext) -> tuple[str, Path] | None:
+    if model:
+        return Path(model).stem if Path(model).exists() else model, locate(model, ctx)
+    name = catalogue.default().name
+    if name not in {record.name for record in store.models()}:
+        return None
+    return name, locate(name, ctx)
+
+
+def _write(folder: Path, found: list[Table], document: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    by_key = {table.key: table for table in found}
+    text = "\n".join(markdown(table) for table in found)
+    atomic.write_bytes(folder / "int8x-tables.md", text.encode())
+    atomic.write_bytes(folder / "int8x-tables.json", (json.dumps(document, indent=1) + "\n").encode())
+    plots.draw_sizes(by_key["2.3"], folder / "int8x-sizes.svg")
+    plots.draw_sweep(by_key["4.2"], folder / "int8x-first-level.svg")

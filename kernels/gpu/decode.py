@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from kernels.gpu.decode_kernel import decode_kernel, patch_kernel
-from kernels.gpu.escapes import scratch_asm
 from kernels.gpu.fields import STEP_COLUMNS
 from kernels.gpu.planes import DevicePlanes
 from kernels.gpu.primitives import launch
+from kernels.gpu.saving import scratch_asm
 
 _WARPS = 4
 
@@ -99,7 +99,6 @@ def _launch(
 ) -> None:
     """Decode `count` supersteps of `steps` steps."""
     vectors = _vectorised(panel, out)
-    escapes = planes.offsets.numel() > 0
     launch(
         decode_kernel,
         (planes.groups, -(-count // _WARPS)),
@@ -118,11 +117,11 @@ def _launch(
         out.shape[1],
         UNROLL=planes.unroll,
         STEPS=steps,
-        ESCAPES=escapes,
+        KINDS=planes.kinds,
         ROW_SCALES=planes.scale.numel() > 1,
         BF16=out.dtype == torch.bfloat16,
         VECTOR=vectors,
-        SPACE=scratch_asm(_WARPS, steps) if escapes else "",
+        SPACE=scratch_asm(_WARPS, steps, planes.kinds),
         WARPS=_WARPS,
         asm=asm,
         num_warps=_WARPS,

@@ -1,14 +1,16 @@
 """Escapes: finding the escape codes among a lane's registers and putting the escaped bytes in their place.
 
-A lane writes its registers to shared memory, walks over the positions of its escape codes (four steps in lockstep,
-so that their latencies overlap), stores for each the byte of the escaped weight, and reads the registers back. The
-dense product then needs no second, sparse part, and stays exact and independent of the batch.
-Position 4 r + i is byte i of register r. The code of an escaped weight is two's complement of `short_bits`, taken
-from the stream, most significant bit first; not negative ones stand for 2^width - 1 more.
+A lane writes its registers to shared memory, walks over the positions of its escape codes (four steps in
+lockstep, so that their latencies overlap), stores for each the byte of the escaped weight, and reads the
+registers back. The dense product then needs no second, sparse part, and stays exact and independent of the
+batch. Position 4 r + i is byte i of register r. The code of an escaped weight is two's complement of
+`short_bits`, taken from the stream, most significant bit first; not negative ones stand for 2^width - 1
+more.
 """
 
-# A return under a constexpr `if` needs its `else`: triton would compile what follows it as well.
-# ruff: noqa: RET505
+# A return under a constexpr `if` needs its `else` in triton, and its tuples grow by `+` alone.
+# ruff: noqa: RET505, RUF005
+# mypy: disable-error-code="assignment, misc"
 
 from __future__ import annotations
 
@@ -18,29 +20,16 @@ import triton
 import triton.language as tl
 
 from kernels.gpu.primitives import funnel_left, popc, warp_scan, warp_take
+from kernels.gpu.saving import SAVED_STEP_BYTES
 
-# Shared bytes of a lane and step: 32 of registers, the rest keeps vector accesses free of bank conflicts.
-_LANE_BYTES = 48
-_STEP_BYTES = 32 * _LANE_BYTES
-
-
-def scratch_asm(warps: int, steps: int) -> str:
-    """PTX that reserves the shared memory of `warps` warps and gives the lane's address.
-
-    $1 is the thread's number. A lane without a further escape writes to the byte before its own, which is unused.
-    """
-    size = 16 + warps * steps * _STEP_BYTES
-    return (
-        f"{{ .shared .align 16 .b8 escapes[{size}]; .reg .u32 a,w,l; mov.u32 a,escapes; shr.u32 w,$1,5;"
-        f" and.b32 l,$1,31; mad.lo.u32 a,w,{steps * _STEP_BYTES},a; mad.lo.u32 a,l,{_LANE_BYTES},a;"
-        " add.u32 $0,a,16; }"
-    )
+_STEP_BYTES = SAVED_STEP_BYTES
 
 
 def _body(u: int) -> str:
     return (
         f" bfind.u32 t{u},m{u}; shl.b32 n{u},1,t{u}; xor.b32 m{u},m{u},n{u};"
-        f" shr.s32 s{u},v{u},down; mul.lo.u32 v{u},v{u},factor; setp.ge.s32 q,s{u},0; @q add.s32 s{u},s{u},above;"
+        f" shr.s32 s{u},v{u},down; mul.lo.u32 v{u},v{u},factor;"
+        f" setp.ge.s32 q,s{u},0; @q add.s32 s{u},s{u},above;"
         f" add.u32 t{u},t{u},base; st.shared.u8 [t{u}+{u * _STEP_BYTES}],s{u};"
     )
 
@@ -55,8 +44,8 @@ def _refill(u: int) -> str:
 def _loop_asm(steps: int) -> str:
     """The walk over the escapes of `steps` steps.
 
-    Operands: masks, windows and first bits of each step, the lane's address, short bits, whether a window lies
-    outside the line that filled it, the stream, 2^width - 1, and how many codes a window holds.
+    Operands: masks, windows and first bits of each step, the lane's address, short bits, whether a window
+    lies outside the line that filled it, the stream, 2^width - 1, and how many codes a window holds.
     """
     each = range(steps)
     names = "".join(f",m{u},v{u},b{u},n{u},t{u}" for u in each)
@@ -72,7 +61,8 @@ def _loop_asm(steps: int) -> str:
         + ",".join(f"s{u}" for u in each)
         + "; .reg .u64 stream,address;"
         + taken
-        + f" mov.u32 base,${rest}; mov.u32 width,${rest + 1}; mov.u64 stream,${rest + 3}; mov.u32 above,${rest + 4}; mov.u32 most,${rest + 5};"
+        + f" mov.u32 base,${rest}; mov.u32 width,${rest + 1}; mov.u64 stream,${rest + 3};"
+        + f" mov.u32 above,${rest + 4}; mov.u32 most,${rest + 5};"
         + " mov.u32 $0,0;"
         + left
         + " setp.eq.u32 p,left,0; @p bra D${:uid};"
@@ -99,12 +89,6 @@ _LOOP4_OPERANDS = tl.constexpr("=&r,r,r,r,r,r,r,r,r,r,r,r,r,r,r,r,l,r,r")
 
 
 @triton.jit
-def scratch(threads: tl.tensor, SPACE: tl.constexpr) -> Any:
-    """Shared address (uint32) of each thread's registers; SPACE is `scratch_asm`."""
-    return tl.inline_asm_elementwise(SPACE, "=r,r", [threads], dtype=tl.uint32, is_pure=False, pack=1)
-
-
-@triton.jit
 def _pair_flags(even: tl.tensor, odd: tl.tensor, WIDTH: tl.constexpr) -> Any:
     """Escape flags of two registers: bit 3 of each byte for the even one, bit 7 for the odd one."""
     if WIDTH <= 3:
@@ -127,45 +111,6 @@ def escape_mask(registers: tl.tensor, WIDTH: tl.constexpr, ASM: tl.constexpr) ->
         # The product gathers the eight flags in its upper byte; nothing carries into it.
         mask = funnel_left(mask, flags * 0x00204081, 8, ASM)
     return mask
-
-
-@triton.jit
-def save_registers(address: tl.tensor, registers: tl.tensor, STEP: tl.constexpr) -> None:
-    """Write a lane's 8 registers of a step to shared memory."""
-    tl.inline_asm_elementwise(
-        "{ .reg .u32 a; add.u32 a,$1,$10; st.shared.v4.u32 [a],{$2,$3,$4,$5};"
-        " st.shared.v4.u32 [a+16],{$6,$7,$8,$9}; mov.u32 $0,0; }",
-        "=r,r,r,r,r,r,r,r,r,r,r",
-        [
-            address,
-            registers[0],
-            registers[1],
-            registers[2],
-            registers[3],
-            registers[4],
-            registers[5],
-            registers[6],
-            registers[7],
-            address * 0 + STEP * 1536,
-        ],
-        dtype=tl.uint32,
-        is_pure=False,
-        pack=1,
-    )
-
-
-@triton.jit
-def saved_registers(address: tl.tensor, STEP: tl.constexpr) -> Any:
-    """Read a lane's 8 registers of a step back."""
-    return tl.inline_asm_elementwise(
-        "{ .reg .u32 a; add.u32 a,$8,$9; ld.shared.v4.u32 {$0,$1,$2,$3},[a];"
-        " ld.shared.v4.u32 {$4,$5,$6,$7},[a+16]; }",
-        "=&r,=&r,=&r,=&r,=&r,=&r,=&r,=&r,r,r",
-        [address, address * 0 + STEP * 1536],
-        dtype=(tl.uint32, tl.uint32, tl.uint32, tl.uint32, tl.uint32, tl.uint32, tl.uint32, tl.uint32),
-        is_pure=False,
-        pack=1,
-    )
 
 
 @triton.jit

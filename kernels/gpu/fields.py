@@ -1,8 +1,8 @@
 """Where the bits of a weight lie inside a lane's words, for every plane width; shared by packer and decoders.
 
-A lane holds 32 weights of a step as 8 registers of 4 bytes, one code a byte. A plane of width b keeps them in b
-words: byte i of word w has 8 bits for the codes of byte i. Every code is one or a few runs of bits in these bytes,
-so that a word is decoded by shifts and masks, four codes at a time.
+A lane holds 32 weights of a step as 8 registers of 4 bytes, one code a byte. A plane of width b keeps them
+in b words: byte i of word w has 8 bits for the codes of byte i. Every code is one or a few runs of bits in
+these bytes, so that a word is decoded by shifts and masks, four codes at a time.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ REGISTERS = 8
 STEP_COLUMNS = 128
 GROUP_ROWS = 8
 WIDTHS = (2, 3, 4, 5, 6, 7, 8)
-SHORT_BITS = (3, 4, 5)
-# The bytes of escaped weights, up to 2 m + 2^(e-1), must stay inside a signed byte.
-WIDEST_ESCAPED = 6
+SHORT_BITS = (2, 3, 4, 5)
+LISTED_BITS = (2, 3, 4)
+# The bytes of weights with short codes, up to 2^width + 2^(short_bits-1), must stay inside a signed byte.
+WIDEST_SHORT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,33 +33,31 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Form:
-    """How a group of 8 rows is coded: plane `width` bits a weight and, unless 0, `short_bits` an escaped weight.
+    """How a group of 8 rows is coded: a plane of `width` bits a weight, and how values outside it are kept.
 
-    Without escapes a plane holds the two's complement range of its width; what is outside is patched. With
-    escapes it holds |q| <= m = 2^(width-1) - 1, and an escape code stands for m < |q| <= m + 2^(short_bits-1).
+    Plain (`short_bits` 0): the plane has the two's complement range of its width, all else is patched.
+    Escaped: the plane has |q| <= m = 2^(width-1) - 1, and an escape code for up to 2^(short_bits-1) values
+    more on either side, told apart by a code of `short_bits`. Listed: the plane has its full range, and as
+    many values more are listed, one byte each: the distance from the one before, and a code of
+    `short_bits`.
     """
 
     width: int
     short_bits: int = 0
+    listed: bool = False
 
     def __post_init__(self) -> None:
         if self.width not in WIDTHS or self.short_bits not in (0, *SHORT_BITS):
-            raise ValueError(f"no plane has {self.width} bits with {self.short_bits}-bit escapes")
-        if self.short_bits and self.width > WIDEST_ESCAPED:
-            raise ValueError(f"planes of {self.width} bits have no escapes")
+            raise ValueError(f"no plane has {self.width} bits with {self.short_bits}-bit codes")
+        if self.short_bits and self.width > WIDEST_SHORT:
+            raise ValueError(f"planes of {self.width} bits have no short codes")
+        if self.listed and self.short_bits not in LISTED_BITS:
+            raise ValueError(f"lists do not have codes of {self.short_bits} bits")
 
     @property
-    def lowest(self) -> int:
-        """Smallest value that needs no patch."""
-        if self.short_bits:
-            return -self.highest
-        return -(1 << (self.width - 1))
-
-    @property
-    def highest(self) -> int:
-        """Largest value that needs no patch."""
-        dense = (1 << (self.width - 1)) - 1
-        return dense + (1 << (self.short_bits - 1)) if self.short_bits else dense
+    def escaped(self) -> bool:
+        """Whether the plane has an escape code."""
+        return self.short_bits > 0 and not self.listed
 
     @property
     def dense_highest(self) -> int:
@@ -66,26 +65,50 @@ class Form:
         return (1 << (self.width - 1)) - 1
 
     @property
+    def dense_lowest(self) -> int:
+        """Smallest value with a code of its own in the plane."""
+        return -self.dense_highest if self.escaped else -self.dense_highest - 1
+
+    @property
+    def reach(self) -> int:
+        """How many values beyond the plane's have short codes, on either side."""
+        return 1 << (self.short_bits - 1) if self.short_bits else 0
+
+    @property
+    def lowest(self) -> int:
+        """Smallest value that needs no patch."""
+        return self.dense_lowest - self.reach
+
+    @property
+    def highest(self) -> int:
+        """Largest value that needs no patch."""
+        return self.dense_highest + self.reach
+
+    @property
     def offset(self) -> int:
         """What a plane's unsigned codes exceed the weights by."""
-        if self.width == 8:
-            return 0
-        return self.dense_highest if self.short_bits else 1 << (self.width - 1)
+        return 0 if self.width == 8 else -self.dense_lowest
+
+    @property
+    def farthest(self) -> int:
+        """The distance field of a list's byte that means: go on so far, and nothing is here."""
+        return (1 << (8 - self.short_bits)) - 1
 
     @property
     def key(self) -> int:
         """The form as the kernels read it."""
-        return self.width | self.short_bits << 4
+        return self.width | self.short_bits << 4 | self.listed << 8
 
 
 def form_of_key(key: int) -> Form:
     """Inverse of `Form.key`."""
-    return Form(key & 15, key >> 4)
+    return Form(key & 15, key >> 4 & 15, bool(key >> 8))
 
 
 ALL_FORMS = tuple(
     [Form(width) for width in WIDTHS]
-    + [Form(width, bits) for width in WIDTHS if width <= WIDEST_ESCAPED for bits in SHORT_BITS]
+    + [Form(width, bits) for width in WIDTHS if width <= WIDEST_SHORT for bits in SHORT_BITS if bits > 2]
+    + [Form(width, bits, True) for width in WIDTHS if width <= WIDEST_SHORT for bits in LISTED_BITS]
 )
 
 

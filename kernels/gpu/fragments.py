@@ -1,7 +1,8 @@
 """The order in which lanes read codes: torch forms of what the kernels do with registers.
 
-Lane 4 g + c serves row g of a group and columns 32 c .. 32 c + 31 of a step; register 2 j + h holds in byte i the
-code of column 32 c + 8 j + 2 i + h (so registers of h = 0 and h = 1 are the two row halves of one mma operand).
+Lane 4 g + c serves row g of a group and columns 32 c .. 32 c + 31 of a step; register 2 j + h holds in byte
+i the code of column 32 c + 8 j + 2 i + h (so registers of h = 0 and h = 1 are the two row halves of one mma
+operand).
 """
 
 from __future__ import annotations
@@ -57,11 +58,24 @@ def superstep_words(codes: Tensor, width: int, unroll: int) -> Tensor:
 def escape_order(values: Tensor, unroll: int) -> tuple[Tensor, Tensor]:
     """Values [8 groups, columns] in stream order [groups, columns * 8], and their sum in each superstep.
 
-    Stream order is superstep, lane, step, position from 31 down (position 4 r + i is byte i of register r); the
-    sums, int64 [groups * supersteps], count escapes when the values are a mask.
+    Stream order is superstep, lane, step, position from 31 down (position 4 r + i is byte i of register r);
+    the sums, int64 [groups * supersteps], count escapes when the values are a mask.
     """
     groups = values.shape[0] // GROUP_ROWS
     positions = _registers(values).flatten(3).flip(-1)
     main, tail = _supersteps(positions, unroll)
     sums = torch.cat([main.sum((2, 3)), tail.sum((2, 3))], 1)
     return torch.cat([main.reshape(groups, -1), tail.reshape(groups, -1)], 1), sums.view(-1)
+
+
+def list_order(values: Tensor, unroll: int) -> tuple[Tensor, list[int]]:
+    """Values [8 groups, columns] in the order of lists [groups, columns * 8], and the sizes of the
+    supersteps.
+
+    That order is superstep, step, half of the registers, lane, register, byte: the order of shared memory.
+    """
+    groups, steps = values.shape[0] // GROUP_ROWS, values.shape[1] // STEP_COLUMNS
+    halves = _registers(values).view(groups, steps, LANES, 2, 16).transpose(2, 3)
+    whole = steps // unroll
+    size = GROUP_ROWS * STEP_COLUMNS
+    return halves.reshape(groups, -1), [unroll * size] * whole + [size] * (steps - whole * unroll)

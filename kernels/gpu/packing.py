@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from kernels.gpu.bitstream import Streams, pack_streams
+from kernels.gpu.bitstream import Stream, Streams, empty_stream, join_streams, pack_codes
 from kernels.gpu.choosing import PATCHES_A_ROUND, choose_forms, row_histograms
 from kernels.gpu.fields import ALL_FORMS, GROUP_ROWS, LANES, STEP_COLUMNS, Form
-from kernels.gpu.fragments import escape_order, superstep_words
-from kernels.gpu.planes import DevicePlanes
+from kernels.gpu.fragments import escape_order, list_order, superstep_words
+from kernels.gpu.lists import pack_lists
+from kernels.gpu.planes import MANY_GROUPS, DevicePlanes
 
 MOST_COLUMNS = 65_536
 _CHUNK = 1 << 23
@@ -43,8 +44,7 @@ class _Part:
     groups: Tensor
     form: Form
     words: Tensor
-    codes: Tensor
-    counts: Tensor
+    stream: Stream
     patches: _Patches
 
 
@@ -53,18 +53,20 @@ def pack_planes(
     scale: Tensor,
     *,
     escape_cost: float = 0.0,
-    unroll: int = 4,
+    unroll: int | None = None,
     forms: tuple[Form, ...] = ALL_FORMS,
 ) -> DevicePlanes:
     """Pack int8 `q` [rows, columns] with its float32 scale ([1] or [rows]); decoding gives exactly `q` again.
 
     `escape_cost` (bits, see `choose_forms`) buys speed with size; `unroll` steps of 128 columns make a
-    superstep: 4 for large matrices, 1 or 2 where several warps share few columns.
+    superstep, by default 4 for large matrices and 2 where several warps share a group.
     """
     if q.dtype != torch.int8 or q.dim() != 2 or q.numel() == 0:
         raise ValueError(f"planes are packed from an int8 matrix, not {q.dtype} {tuple(q.shape)}")
     if q.shape[1] > MOST_COLUMNS:
         raise ValueError(f"planes hold at most {MOST_COLUMNS} columns, not {q.shape[1]}")
+    if unroll is None:
+        unroll = 4 if q.shape[0] >= GROUP_ROWS * MANY_GROUPS else 2
     if unroll not in (1, 2, 4):
         raise ValueError(f"a superstep has 1, 2 or 4 steps, not {unroll}")
     matrix = _sorted_rows(q)
@@ -94,38 +96,45 @@ def _pack_part(q: Tensor, groups: Tensor, form: Form, unroll: int) -> _Part:
     rows = (groups[:, None] * GROUP_ROWS + torch.arange(GROUP_ROWS, device=q.device)).view(-1)
     values = q[rows].short()
     coded = values.clamp(form.lowest, form.highest)
-    codes, escaped = _plane_codes(coded, form)
-    shorts = torch.zeros(0, dtype=torch.uint8, device=q.device)
-    counts = torch.zeros(0, dtype=torch.int64, device=q.device)
-    if form.short_bits:
-        mask, counts = escape_order(escaped, unroll)
-        ordered, _ = escape_order(_short_codes(coded, form), unroll)
-        shorts = ordered[mask]
+    codes, beyond = _plane_codes(coded, form)
+    stream = _short_stream(coded, beyond, form, unroll)
     delta = values - coded
     row, column = delta.nonzero(as_tuple=True)
     patches = _Patches(rows[row], column, delta[row, column])
-    return _Part(groups, form, superstep_words(codes, form.width, unroll), shorts, counts, patches)
+    return _Part(groups, form, superstep_words(codes, form.width, unroll), stream, patches)
 
 
 def _plane_codes(coded: Tensor, form: Form) -> tuple[Tensor, Tensor]:
-    """Plane codes (uint8) of values within the form's range, and which are escapes."""
-    escaped = coded.abs() > form.dense_highest
-    if not form.short_bits:
-        return (coded + form.offset).to(torch.uint8), torch.zeros_like(escaped)
-    codes = torch.where(escaped, (1 << form.width) - 1, coded + form.offset)
-    return codes.to(torch.uint8), escaped
+    """Plane codes (uint8) of values within the form's range, and which have short codes."""
+    beyond = (coded > form.dense_highest) | (coded < form.dense_lowest)
+    codes = coded.clamp(form.dense_lowest, form.dense_highest) + form.offset
+    if form.escaped:
+        codes = torch.where(beyond, (1 << form.width) - 1, codes)
+    return codes.to(torch.uint8), beyond
 
 
 def _short_codes(coded: Tensor, form: Form) -> Tensor:
-    """Two's complement codes of `short_bits`: 0.. for q = m + 1.., and -1.. for q = -m - 1.. (uint8)."""
-    above = form.dense_highest + 1
-    signed = torch.where(coded >= 0, coded - above, coded + above - 1)
+    """Two's complement codes of `short_bits`: 0.. above the plane's range, and -1.. below (uint8)."""
+    signed = torch.where(coded >= 0, coded - form.dense_highest - 1, coded - form.dense_lowest)
     return (signed & ((1 << form.short_bits) - 1)).to(torch.uint8)
+
+
+def _short_stream(coded: Tensor, beyond: Tensor, form: Form, unroll: int) -> Stream:
+    shorts = _short_codes(coded, form)
+    if form.listed:
+        places, sizes = list_order(beyond, unroll)
+        codes, _ = list_order(shorts, unroll)
+        return pack_lists(places, codes, sizes, form)
+    if form.escaped:
+        mask, counts = escape_order(beyond, unroll)
+        ordered, _ = escape_order(shorts, unroll)
+        return pack_codes(ordered[mask], counts, form.short_bits)
+    return empty_stream(coded.device)
 
 
 def _assemble(q: Tensor, scale: Tensor, matrix: _Sorted, parts: list[_Part], unroll: int) -> DevicePlanes:
     rows, columns = q.shape
-    streams = pack_streams([(p.codes, p.form.short_bits, p.counts) for p in parts], q.device)
+    streams = join_streams([p.stream for p in parts])
     patches = _Patches(*(torch.cat([getattr(p.patches, n) for p in parts]) for n in _Patches.__slots__))
     first_round, patch_columns, patch_deltas = _deal_patches(patches, len(matrix.order))
     table = _group_table(parts, streams, first_round)
@@ -133,6 +142,7 @@ def _assemble(q: Tensor, scale: Tensor, matrix: _Sorted, parts: list[_Part], unr
         rows=rows,
         columns=columns,
         unroll=unroll,
+        kinds=_kinds([p.form for p in parts]),
         planes=torch.cat([p.words.view(-1) for p in parts]),
         table=table,
         offsets=streams.offsets,
@@ -142,6 +152,12 @@ def _assemble(q: Tensor, scale: Tensor, matrix: _Sorted, parts: list[_Part], unr
         permutation=matrix.order.to(torch.int16 if len(matrix.order) <= 65_536 else torch.int32),
         scale=scale,
     )
+
+
+def _kinds(forms: list[Form]) -> int:
+    """See `DevicePlanes.kinds`."""
+    bits = {2 if f.listed else 1 if f.escaped else 0 for f in forms}
+    return sum(1 << bit for bit in bits | {0})
 
 
 def _group_table(parts: list[_Part], streams: Streams, first_round: Tensor) -> Tensor:
@@ -154,13 +170,15 @@ def _group_table(parts: list[_Part], streams: Streams, first_round: Tensor) -> T
         index = torch.arange(count, device=table.device)
         table[part.groups, 0] = plane + index * units
         table[part.groups, 1] = part.form.key
-        table[part.groups, 3] = first_offset + index * (len(part.counts) // count)
+        table[part.groups, 3] = first_offset + index * (len(part.stream.offsets) // count)
         plane += count * units
     return table.int()
 
 
 def _deal_patches(patches: _Patches, rows: int) -> tuple[Tensor, Tensor, Tensor]:
-    """First round of each group [groups + 1], and columns and deltas [rounds, 32], zero where a row has no more."""
+    """First round of each group [groups + 1], and columns and deltas [rounds, 32], zero where a row has no
+    more.
+    """
     order = torch.argsort(patches.rows, stable=True)
     row, column, delta = patches.rows[order], patches.columns[order], patches.deltas[order]
     counts = torch.bincount(row, minlength=rows)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from kernels.gpu.fields import GROUP_ROWS, STEP_COLUMNS, Form, form_of_key
+
+# From so many groups on, one or two warps each fill a GPU.
+MANY_GROUPS = 3000
 
 # Columns of `DevicePlanes.table`.
 PLANE, KEY, PATCHES, OFFSETS = range(4)
@@ -20,15 +24,20 @@ class DevicePlanes:
     Rows are sorted by mean |q| and taken in groups of 8; columns in steps of 128, and `unroll` steps make a
     superstep (the steps left over are supersteps of one). Zero rows and columns fill the last of each.
 
-    planes       int32 words: group after group, in it superstep after superstep, each in lane order.
-    table        int32 [groups + 1, 4]: plane offset in units of 32 words, `Form.key`, first patch round, first
+    kinds        bit 1: some group is escaped; bit 2: some is listed; bit 0 is always set. planes
+    int32 words: group after group, in it superstep after superstep, each in lane order. table        int32
+    [groups + 1, 4]: plane offset in units of 32 words, `Form.key`, first patch round, first
                  entry of `offsets`. The last line only ends the patches.
-    offsets      int32: first bit in `stream` of each superstep of each group that has escapes.
-    stream       int32 words, most significant bit first: short codes of escaped weights, ordered by group,
-                 superstep, lane, step and position.
+    offsets      int32: where in `stream` each superstep of a group begins, in bits for escaped groups, in
+    words
+                 for listed ones, which also have the end of the last.
+    stream       int32 words: short codes of escaped weights, most significant bit first, ordered by group,
+                 superstep, lane, step and position; and the lists of `lists.pack_lists`.
     patch_columns, patch_deltas
-                 int16 (read as unsigned), int8 [rounds, 32]: weight += delta; lane 4 g + c serves row g of a group.
-    permutation  int16 (read as unsigned) or int32 [8 groups]: the matrix row of each sorted row; `rows` or more
+                 int16 (read as unsigned), int8 [rounds, 32]: weight += delta; lane 4 g + c serves row g of
+                 a group.
+    permutation  int16 (read as unsigned) or int32 [8 groups]: the matrix row of each sorted row; `rows` or
+    more
                  for the zero rows.
     scale        float32 [1] or [rows]: the weight of q is q * scale.
     """
@@ -36,6 +45,7 @@ class DevicePlanes:
     rows: int
     columns: int
     unroll: int
+    kinds: int
     planes: Tensor
     table: Tensor
     offsets: Tensor
@@ -77,9 +87,10 @@ class DevicePlanes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of everything the kernels need: planes, tables, streams, patches with padding, order, scales."""
-        tensors = (getattr(self, f.name) for f in fields(self))
-        return sum(t.numel() * t.element_size() for t in tensors if isinstance(t, Tensor))
+        """Bytes of everything the kernels need: planes, tables, streams, patches with padding, order,
+        scales.
+        """
+        return sum(t.numel() * t.element_size() for t in self._tensors().values())
 
     @property
     def bits_per_weight(self) -> float:
@@ -92,13 +103,15 @@ class DevicePlanes:
 
     def to(self, device: torch.device | str) -> DevicePlanes:
         """The same matrix on another device."""
-        moved = {f.name: getattr(self, f.name) for f in fields(self)}
-        return DevicePlanes(**{k: v.to(device) if isinstance(v, Tensor) else v for k, v in moved.items()})
+        return replace(self, **{name: tensor.to(device) for name, tensor in self._tensors().items()})
 
     def clone(self) -> DevicePlanes:
         """A copy with memory of its own."""
-        copied = {f.name: getattr(self, f.name) for f in fields(self)}
-        return DevicePlanes(**{k: v.clone() if isinstance(v, Tensor) else v for k, v in copied.items()})
+        return replace(self, **{name: tensor.clone() for name, tensor in self._tensors().items()})
+
+    def _tensors(self) -> dict[str, Any]:
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
 
 def row_order(planes: DevicePlanes) -> Tensor:

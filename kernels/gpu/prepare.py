@@ -33,10 +33,10 @@ class Prepared:
 
     Every value is `number * x_scale` with an integer of 30 bits and sign, in four signed base-256 digits.
 
-    digits      int32 [steps, batch, 32 lanes, 4]: the B fragments of mma, digit d of half t in column 2 d + t.
-    digit_sums  int32 [batch, chunks of 1024 columns, 4].
-    gathered    float32 [columns padded, batch]: the values, for single columns.
-    x_scale     float32 [batch]: a power of two, or NaN when the vector is not finite.
+    digits      int32 [steps, batch, 32 lanes, 4]: the B fragments of mma, digit d of half t in column 2 d +
+    t. digit_sums  int32 [batch, chunks of 1024 columns, 4]. gathered    float32 [columns padded, batch]:
+    the values, for single columns. x_scale     float32 [batch]: a power of two, or NaN when the vector is
+    not finite.
     """
 
     used: int
@@ -101,7 +101,7 @@ def prepare(
             raise ValueError(f"a factor of {extra.numel()} columns does not fit x with {rows.shape[1]}")
     if up is not None and up.shape != x.shape:
         raise ValueError(f"the gated half has shape {tuple(up.shape)}, not {tuple(x.shape)}")
-    prepared = out if out is not None else new_prepared(*rows.shape, rows.device)
+    prepared = out if out is not None else new_prepared(rows.shape[0], rows.shape[1], rows.device)
     if (prepared.used, prepared.columns) != tuple(rows.shape):
         raise ValueError(f"buffers for {prepared.used} x {prepared.columns} do not fit {tuple(rows.shape)}")
     _launch(rows, norm if norm is not None else up, factors, order, prepared, eps, _prologue(norm, up), asm)

@@ -1,4 +1,6 @@
-"""The kernel that turns an activation into fixed-point digits in fragment order, with its prologues fused in."""
+"""The kernel that turns an activation into fixed-point digits in fragment order, with its prologues fused
+in.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def _power_of_two(exponent: tl.tensor) -> Any:
 
 @triton.jit
 def _store_digit(digits: tl.tensor, word: tl.tensor, value: tl.tensor) -> None:
-    """Write one signed byte of every column: four bytes a word, columns 2 i of a run of eight, then 2 i + 1."""
+    """Write one signed byte of every column: four bytes a word, columns 2 i of a run of eight, then 2 i +
+    1.
+    """
     shifts = (8 * tl.arange(0, 4))[None, :, None]
     packed = tl.sum((tl.reshape(value, [128, 4, 2]) & 0xFF) << shifts, 1)
     tl.store(digits + word, packed)

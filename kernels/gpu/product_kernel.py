@@ -1,4 +1,10 @@
-"""The product kernel: a program decodes one group of 8 rows and multiplies it with up to 8 vectors of digits."""
+"""The product kernel: a program decodes one group of 8 rows and multiplies it with up to 8 vectors of
+digits.
+"""
+
+# Triton's tuples grow by `+` alone, and a constexpr `if` must stand by itself.
+# ruff: noqa: RUF005, SIM102
+# mypy: disable-error-code="assignment, misc"
 
 from __future__ import annotations
 
@@ -8,9 +14,11 @@ import triton
 import triton.language as tl
 
 from kernels.gpu.conversions import as_type
-from kernels.gpu.escapes import scratch
+from kernels.gpu.group import group_lines, group_rows
+from kernels.gpu.patches import patch_sums, patches
 from kernels.gpu.primitives import load_shared_input4
-from kernels.gpu.superstep import superstep_registers
+from kernels.gpu.saving import scratch
+from kernels.gpu.superstep import LISTED, PLAIN, superstep_registers
 from kernels.gpu.tensor_cores import mma
 
 
@@ -26,98 +34,74 @@ def _accumulate(
 ) -> Any:
     """Add a superstep to the mma accumulators, four a vector; `digits` points at its first step's."""
     for s in tl.static_range(STEPS):
+        r = registers[8 * s : 8 * s + 8]
         added = ()
         for m in tl.static_range(BATCH):
             b0, b1, b2, b3 = load_shared_input4(digits + (s * BATCH + m) * 128, ASM)
-            half = mma(
-                registers[8 * s], registers[8 * s + 1], registers[8 * s + 2], registers[8 * s + 3],
-                b0, b1, sums[4 * m], sums[4 * m + 1], sums[4 * m + 2], sums[4 * m + 3], SIGNED, ASM,
-            )  # fmt: skip
-            added = added + mma(
-                registers[8 * s + 4], registers[8 * s + 5], registers[8 * s + 6], registers[8 * s + 7],
-                b2, b3, half[0], half[1], half[2], half[3], SIGNED, ASM,
-            )  # fmt: skip
+            c = sums[4 * m : 4 * m + 4]
+            c = mma(r[0], r[1], r[2], r[3], b0, b1, c[0], c[1], c[2], c[3], SIGNED, ASM)
+            added = added + mma(r[4], r[5], r[6], r[7], b2, b3, c[0], c[1], c[2], c[3], SIGNED, ASM)
         sums = added
     return sums
 
 
 @triton.jit
+def _bounds(starts: tl.tensor, at: tl.tensor, last: tl.tensor, KIND: tl.constexpr) -> Any:
+    """Start and end of a superstep's part of the stream."""
+    start = at * 0
+    end = start
+    if KIND != PLAIN:
+        start = tl.load(starts + tl.minimum(at, last))
+    if KIND == LISTED:
+        end = tl.load(starts + tl.minimum(at, last) + 1)
+    return start, end
+
+
+@triton.jit
 def _group_sums(
-    plane: tl.tensor,
-    offsets: tl.tensor,
-    stream: tl.tensor,
-    digits: tl.tensor,
-    address: tl.tensor,
-    short_bits: tl.tensor,
+    group: tl.tensor,
     lane: tl.tensor,
     warp: tl.tensor,
+    digits: tl.tensor,
     whole: tl.tensor,
     tail: tl.tensor,
     WIDTH: tl.constexpr,
-    ESCAPED: tl.constexpr,
+    KIND: tl.constexpr,
     BATCH: tl.constexpr,
     UNROLL: tl.constexpr,
     TAIL: tl.constexpr,
     WARPS: tl.constexpr,
     ASM: tl.constexpr,
 ) -> Any:
-    """Per vector the lane's share of odd_factor * sum(code * digit), digit number lane % 4: tuple of int32.
+    """Per vector the lane's share of 2^WIDTH (or 1) * sum(code * digit), digit number lane % 4: tuple of
+    int32.
 
     The warps take turns at supersteps; one that has none left repeats the last one with digits of zero, which
     follow the digits of the last step.
     """
-    SIGNED: tl.constexpr = ESCAPED or WIDTH == 8
+    SIGNED: tl.constexpr = KIND != PLAIN or WIDTH == 8
+    STEP: tl.constexpr = BATCH * 128
     steps = whole * UNROLL + tail
-    sums = ()
-    for _ in tl.static_range(4 * BATCH):
-        sums = sums + (lane * 0,)
-    bit = lane * 0
-    if ESCAPED:
-        bit = tl.load(offsets + tl.minimum(warp, whole + tail - 1))
+    sums = (lane * 0,) * (4 * BATCH)
+    start, end = _bounds(group[1], warp, whole + tail - 1, KIND)
     for first in range(0, whole, WARPS):
         at = tl.minimum(first + warp, whole - 1)
         step = tl.where(first + warp < whole, at * UNROLL, steps)
-        next_bit = bit
-        if ESCAPED:
-            next_bit = tl.load(offsets + tl.minimum(first + warp + WARPS, whole - 1))
-        registers = superstep_registers(
-            plane + at * (UNROLL * WIDTH * 32),
-            lane,
-            stream,
-            bit,
-            short_bits,
-            address,
-            WIDTH,
-            ESCAPED,
-            UNROLL,
-            ASM,
-        )
-        sums = _accumulate(
-            sums, registers, digits + step * (BATCH * 128) + lane * 4, SIGNED, BATCH, UNROLL, ASM
-        )
-        bit = next_bit
+        later_start, later_end = _bounds(group[1], first + warp + WARPS, whole - 1, KIND)
+        words = group[0] + at * (UNROLL * WIDTH * 32)
+        registers = superstep_registers(words, group, start, end, lane, WIDTH, KIND, UNROLL, ASM)
+        sums = _accumulate(sums, registers, digits + step * STEP + lane * 4, SIGNED, BATCH, UNROLL, ASM)
+        start = later_start
+        end = later_end
     if TAIL:
         for first in range(0, tail, WARPS):
             at = tl.minimum(first + warp, tail - 1)
             step = tl.where(first + warp < tail, whole * UNROLL + at, steps)
-            if ESCAPED:
-                bit = tl.load(offsets + whole + at)
-            registers = superstep_registers(
-                plane + (whole * UNROLL + at) * (WIDTH * 32),
-                lane,
-                stream,
-                bit,
-                short_bits,
-                address,
-                WIDTH,
-                ESCAPED,
-                1,
-                ASM,
-            )
-            sums = _accumulate(
-                sums, registers, digits + step * (BATCH * 128) + lane * 4, SIGNED, BATCH, 1, ASM
-            )
-    FACTOR: tl.constexpr = 1 << WIDTH if WIDTH <= 4 and not ESCAPED else 1
+            start, end = _bounds(group[1], whole + at, whole + tail - 1, KIND)
+            words = group[0] + (whole * UNROLL + at) * (WIDTH * 32)
+            registers = superstep_registers(words, group, start, end, lane, WIDTH, KIND, 1, ASM)
+            sums = _accumulate(sums, registers, digits + step * STEP + lane * 4, SIGNED, BATCH, 1, ASM)
+    FACTOR: tl.constexpr = 1 << WIDTH if WIDTH <= 4 and KIND == PLAIN else 1
     combined = ()
     for m in tl.static_range(BATCH):
         combined = combined + (sums[4 * m] * FACTOR + sums[4 * m + 3],)
@@ -125,30 +109,31 @@ def _group_sums(
 
 
 @triton.jit
-def _patch_sums(
-    columns: tl.tensor,
-    deltas: tl.tensor,
-    gathered: tl.tensor,
-    first: tl.tensor,
-    last: tl.tensor,
+def _sums(
+    group: tl.tensor,
+    width: tl.tensor,
     lane: tl.tensor,
     warp: tl.tensor,
+    digits: tl.tensor,
+    whole: tl.tensor,
+    tail: tl.tensor,
+    KINDS: tl.constexpr,
     BATCH: tl.constexpr,
+    UNROLL: tl.constexpr,
+    TAIL: tl.constexpr,
     WARPS: tl.constexpr,
+    ASM: tl.constexpr,
 ) -> Any:
-    """Per vector the lane's share of the patches' part, float32."""
-    sums = ()
-    for _ in tl.static_range(BATCH):
-        sums = sums + ((lane * 0).to(tl.float32),)
-    for base in range(first, last, WARPS):
-        mine = base + warp < last
-        entry = (base + warp) * 32 + lane
-        column = tl.load(columns + entry, mask=mine, other=0).to(tl.int32) & 0xFFFF
-        delta = tl.load(deltas + entry, mask=mine, other=0).to(tl.float32)
-        added = ()
-        for m in tl.static_range(BATCH):
-            added = added + (sums[m] + delta * tl.load(gathered + column * BATCH + m),)
-        sums = added
+    """As `_group_sums`, in the form of the group; KINDS has a bit for each kind that occurs."""
+    sums = (lane * 0,) * BATCH
+    for kind in tl.static_range(0, 3):
+        if (KINDS >> kind) & 1:
+            if group[5] == kind:
+                for w in tl.static_range(2, 9 if kind == 0 else 7):
+                    if width == w:
+                        sums = _group_sums(
+                            group, lane, warp, digits, whole, tail, w, kind, BATCH, UNROLL, TAIL, WARPS, ASM
+                        )
     return sums
 
 
@@ -176,386 +161,56 @@ def product_kernel(
     USED: tl.constexpr,
     UNROLL: tl.constexpr,
     TAIL: tl.constexpr,
-    ESCAPES: tl.constexpr,
+    KINDS: tl.constexpr,
     ROW_SCALES: tl.constexpr,
     CHUNKS: tl.constexpr,
     SPACE: tl.constexpr,
     WARPS: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
-    """out[m, row] = scale * sum(q * x_m): group number = program number; see `product.product`."""
+    """out[m, row] = scale * sum(q * x_m): the widest groups first; see `product.product`."""
+    # Sorted rows: the last groups are the longest to compute, and started last they would end late.
+    number = tl.num_programs(0) - 1 - tl.program_id(0)
     thread = tl.arange(0, 32 * WARPS)
     lane = thread % 32
     warp = thread // 32
-    group = tl.program_id(0)
-    entry = table + group * 4
-    plane = planes + tl.load(entry).to(tl.int64) * 32
-    key = tl.load(entry + 1)
-    width = key & 15
-    short_bits = key >> 4
-    starts = offsets + tl.load(entry + 3)
     address = lane
-    if ESCAPES and ASM:
+    if KINDS > 1 and ASM:
         address = scratch(thread, SPACE)
-    escaped = short_bits > 0
-    factor = tl.where((width <= 4) & (short_bits == 0), 1 << width, 1)
-    zero = tl.where(width == 8, 0, (1 << (width - 1)) - escaped.to(tl.int32))
-    if escaped:
-        sums = _escaped_sums(
-            ESCAPES,
-            plane,
-            starts,
-            stream,
-            digits,
-            address,
-            short_bits,
-            width,
-            lane,
-            warp,
-            whole,
-            tail,
-            BATCH,
-            UNROLL,
-            TAIL,
-            WARPS,
-            ASM,
-        )
-    else:
-        sums = _plain_sums(
-            plane,
-            starts,
-            stream,
-            digits,
-            address,
-            short_bits,
-            width,
-            lane,
-            warp,
-            whole,
-            tail,
-            BATCH,
-            UNROLL,
-            TAIL,
-            WARPS,
-            ASM,
-        )
-    sparse = _patch_sums(
+    group, width, first_round, last_round = group_lines(planes, table, offsets, stream, address, number)
+    # Loaded before the long part, needed after it: their latencies would follow one another there.
+    column, delta = patches(patch_columns, patch_deltas, first_round, last_round, lane, warp)
+    row = group_rows(permutation, number * 8 + tl.arange(0, 8))
+    inside = row < rows
+    row_scale = tl.load(scale + (row if ROW_SCALES else row * 0), mask=inside, other=0.0)
+    digit = tl.arange(0, 4)[None, :]
+    chunk = tl.arange(0, CHUNKS)[:, None]
+    partial = ()
+    x_scales = ()
+    for m in tl.static_range(USED):
+        sums_at = digit_sums + (m * chunks + chunk) * 4 + digit
+        partial = partial + (tl.load(sums_at, mask=chunk < chunks, other=0),)
+        x_scales = x_scales + (tl.load(x_scale + m),)
+    sums = _sums(group, width, lane, warp, digits, whole, tail, KINDS, BATCH, UNROLL, TAIL, WARPS, ASM)
+    sparse = patch_sums(
+        column,
+        delta,
         patch_columns,
         patch_deltas,
         gathered,
-        tl.load(entry + 2),
-        tl.load(entry + 6),
+        first_round,
+        last_round,
         lane,
         warp,
         BATCH,
         WARPS,
     )
-    row = tl.load(permutation + group * 8 + tl.arange(0, 8)).to(tl.int32)
-    if permutation.dtype.element_ty == tl.int16:
-        row = row & 0xFFFF
-    inside = row < rows
-    row_scale = tl.load(scale + (row if ROW_SCALES else row * 0), mask=inside, other=0.0)
-    digit = tl.arange(0, 4)
-    chunk = tl.arange(0, CHUNKS)
-    power = tl.exp2((8 * digit).to(tl.float32))[None, :]
+    factor = tl.where((width <= 4) & (group[5] == 0), 1 << width, 1)
+    zero = tl.where(width == 8, 0, (1 << (width - 1)) - (group[5] == 1).to(tl.int32))
+    power = tl.exp2((8 * digit).to(tl.float32))
     for m in tl.static_range(USED):
-        partial = tl.load(
-            digit_sums + (m * chunks + chunk)[:, None] * 4 + digit[None, :],
-            mask=(chunk < chunks)[:, None],
-            other=0,
-        )
-        offset = tl.sum(partial, 0) * (factor * zero)
+        offset = tl.sum(partial[m], 0) * (factor * zero)
         dense = tl.sum(tl.reshape(sums[m], [WARPS, 8, 4]), 0) - offset[None, :]
-        value = tl.sum(dense.to(tl.float32) * power, 1) * (tl.load(x_scale + m) / factor.to(tl.float32))
+        value = tl.sum(dense.to(tl.float32) * power, 1) * (x_scales[m] / factor.to(tl.float32))
         value += tl.sum(tl.sum(tl.reshape(sparse[m], [WARPS, 8, 4]), 2), 0)
         tl.store(out + m * rows + row, as_type(value * row_scale, out.dtype.element_ty, ASM), mask=inside)
-
-
-@triton.jit
-def _plain_sums(
-    plane: tl.tensor,
-    starts: tl.tensor,
-    stream: tl.tensor,
-    digits: tl.tensor,
-    address: tl.tensor,
-    short_bits: tl.tensor,
-    width: tl.tensor,
-    lane: tl.tensor,
-    warp: tl.tensor,
-    whole: tl.tensor,
-    tail: tl.tensor,
-    BATCH: tl.constexpr,
-    UNROLL: tl.constexpr,
-    TAIL: tl.constexpr,
-    WARPS: tl.constexpr,
-    ASM: tl.constexpr,
-) -> Any:
-    if width == 2:
-        sums = _group_sums(
-            plane,
-            starts,
-            stream,
-            digits,
-            address,
-            short_bits,
-            lane,
-            warp,
-            whole,
-            tail,
-            2,
-            False,
-            BATCH,
-            UNROLL,
-            TAIL,
-            WARPS,
-            ASM,
-        )
-    elif width == 3:
-        sums = _group_sums(
-            plane,
-            starts,
-            stream,
-            digits,
-            address,
-            short_bits,
-            lane,
-            warp,
-            whole,
-            tail,
-            3,
-            False,
-            BATCH,
-            UNROLL,
-            TAIL,
-            WARPS,
-            ASM,
-        )
-    elif width == 4:
-        sums = _group_sums(
-            plane,
-            starts,
-            stream,
-            digits,
-            address,
-            short_bits,
-            lane,
-            warp,
-            whole,
-            tail,
-            4,
-            False,
-            BATCH,
-            UNROLL,
-            TAIL,
-            WARPS,
-            ASM,
-        )
-    elif width == 5:
-        sums = _group_sums(
-            plane,
-            starts,
-            stream,
-            digits,
-            address,
-            short_bits,
-            lane,
-            warp,
-            whole,
-            tail,
-            5,
-            False,
-            BATCH,
-            UNROLL,
-            TAIL,
-            WARPS,
-            ASM,
-        )
-    elif width == 6:
-        sums = _group_sums(
-            plane,
-            starts,
-            stream,
-            digits,
-            address,
-            short_bits,
-            lane,
-            warp,
-            whole,
-            tail,
-            6,
-            False,
-            BATCH,
-            UNROLL,
-            TAIL,
-            WARPS,
-            ASM,
-        )
-    elif width == 7:
-        sums = _group_sums(
-            plane,
-            starts,
-            stream,
-            digits,
-            address,
-            short_bits,
-            lane,
-            warp,
-            whole,
-            tail,
-            7,
-            False,
-            BATCH,
-            UNROLL,
-            TAIL,
-            WARPS,
-            ASM,
-        )
-    else:
-        sums = _group_sums(
-            plane,
-            starts,
-            stream,
-            digits,
-            address,
-            short_bits,
-            lane,
-            warp,
-            whole,
-            tail,
-            8,
-            False,
-            BATCH,
-            UNROLL,
-            TAIL,
-            WARPS,
-            ASM,
-        )
-    return sums
-
-
-@triton.jit
-def _escaped_sums(
-    ESCAPES: tl.constexpr,
-    plane: tl.tensor,
-    starts: tl.tensor,
-    stream: tl.tensor,
-    digits: tl.tensor,
-    address: tl.tensor,
-    short_bits: tl.tensor,
-    width: tl.tensor,
-    lane: tl.tensor,
-    warp: tl.tensor,
-    whole: tl.tensor,
-    tail: tl.tensor,
-    BATCH: tl.constexpr,
-    UNROLL: tl.constexpr,
-    TAIL: tl.constexpr,
-    WARPS: tl.constexpr,
-    ASM: tl.constexpr,
-) -> Any:
-    if ESCAPES:
-        if width == 2:
-            sums = _group_sums(
-                plane,
-                starts,
-                stream,
-                digits,
-                address,
-                short_bits,
-                lane,
-                warp,
-                whole,
-                tail,
-                2,
-                True,
-                BATCH,
-                UNROLL,
-                TAIL,
-                WARPS,
-                ASM,
-            )
-        elif width == 3:
-            sums = _group_sums(
-                plane,
-                starts,
-                stream,
-                digits,
-                address,
-                short_bits,
-                lane,
-                warp,
-                whole,
-                tail,
-                3,
-                True,
-                BATCH,
-                UNROLL,
-                TAIL,
-                WARPS,
-                ASM,
-            )
-        elif width == 4:
-            sums = _group_sums(
-                plane,
-                starts,
-                stream,
-                digits,
-                address,
-                short_bits,
-                lane,
-                warp,
-                whole,
-                tail,
-                4,
-                True,
-                BATCH,
-                UNROLL,
-                TAIL,
-                WARPS,
-                ASM,
-            )
-        elif width == 5:
-            sums = _group_sums(
-                plane,
-                starts,
-                stream,
-                digits,
-                address,
-                short_bits,
-                lane,
-                warp,
-                whole,
-                tail,
-                5,
-                True,
-                BATCH,
-                UNROLL,
-                TAIL,
-                WARPS,
-                ASM,
-            )
-        else:
-            sums = _group_sums(
-                plane,
-                starts,
-                stream,
-                digits,
-                address,
-                short_bits,
-                lane,
-                warp,
-                whole,
-                tail,
-                6,
-                True,
-                BATCH,
-                UNROLL,
-                TAIL,
-                WARPS,
-                ASM,
-            )
-    else:
-        sums = ()
-        for _ in tl.static_range(BATCH):
-            sums = sums + (lane * 0,)
-    return sums

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -67,7 +68,7 @@ def bf16_microseconds(shape: Shape, batch: int = 1) -> float:
     matrices = [torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(count)]
     x = torch.randn(batch, shape[1], device="cuda", dtype=torch.bfloat16)
     x = x[0] if batch == 1 else x
-    return graph_microseconds([lambda w=w: torch.nn.functional.linear(x, w) for w in matrices])
+    return graph_microseconds([partial(torch.nn.functional.linear, x, matrix) for matrix in matrices])
 
 
 def relative_error(planes: DevicePlanes, q: Tensor, x: Tensor, y: Tensor) -> float:
@@ -101,9 +102,7 @@ def measure_products(
             out.fill_(torch.nan)
             product(planes, prepared, out=out, config=config)
             error = relative_error(planes, q, x, out)
-            time = graph_microseconds(
-                [lambda c=c, k=config: product(c, prepared, out=out, config=k) for c in copies]
-            )
+            time = graph_microseconds([partial(product, c, prepared, out=out, config=config) for c in copies])
             yield Measurement(
                 weights.name,
                 *shape,
@@ -124,7 +123,7 @@ def measure_prepare(columns: int, prologue: str) -> dict[str, Any]:
     """Time of `prepare` for one vector; `prologue` is "none", "norm" or "gate"."""
     x = torch.randn(columns, device="cuda", dtype=torch.bfloat16)
     other = torch.randn(columns, device="cuda", dtype=torch.bfloat16)
-    options = {"none": {}, "norm": {"norm": other}, "gate": {"up": other}}[prologue]
+    options: dict[str, Any] = {"none": {}, "norm": {"norm": other}, "gate": {"up": other}}[prologue]
     out = new_prepared(1, columns, x.device)
     time = graph_microseconds([lambda: prepare(x, out=out, **options)] * 16)
     return {"columns": columns, "prologue": prologue, "microseconds": time}
@@ -157,8 +156,8 @@ def markdown(measurements: Sequence[Measurement]) -> str:
     for m in measurements:
         lines.append(
             f"| {m.weights} | {m.rows}x{m.columns} | {m.batch} | {m.escape_cost:g} | {m.unroll} | {m.warps}"
-            f" | {m.maxnreg or '-'} | {m.bits_per_weight:.3f} | {m.microseconds:.2f} | {m.bf16_microseconds:.2f}"
-            f" | {m.ratio:.2f} | {m.relative_error:.1e} |"
+            f" | {m.maxnreg or '-'} | {m.bits_per_weight:.3f} | {m.microseconds:.2f}"
+            f" | {m.bf16_microseconds:.2f} | {m.ratio:.2f} | {m.relative_error:.1e} |"
         )
     return "\n".join(lines)
 

@@ -1,4 +1,6 @@
-"""Timing of short GPU kernels: captured graphs over rotated copies, so that neither launches nor caches count."""
+"""Timing of short GPU kernels: captured graphs over rotated copies, so that neither launches nor caches
+count.
+"""
 
 from __future__ import annotations
 

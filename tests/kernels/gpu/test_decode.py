@@ -13,6 +13,8 @@ from tests.kernels.gpu.samples import WORST, spread_rows, worst
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 TWINS = [True, False] if CUDA else [False]
+# Every kind, and few enough widths that the interpreter is quick.
+SOME = (Form(4), Form(8), Form(3, 3), Form(4, 3, True))
 
 
 def _packed(q, scale=None, **packing):
@@ -21,24 +23,24 @@ def _packed(q, scale=None, **packing):
 
 
 @pytest.mark.parametrize("asm", TWINS)
-@pytest.mark.parametrize("form", ALL_FORMS, ids=lambda f: f"{f.width}-{f.short_bits}")
+@pytest.mark.parametrize("form", ALL_FORMS, ids=str)
 def test_every_form_is_lossless(form, asm):
     sigma = 0.4 * 2 ** (form.width - 1) if form.short_bits else 2.0 ** (form.width - 2)
-    q = spread_rows(8, 656, sigma, spread=0.1)
+    q = spread_rows(8, 288, sigma, spread=0.1)
     q[5, 100] = -128
-    q[6, 655] = 127
-    planes = _packed(q, forms=(form,) if not form.short_bits else (form, Form(8)))
+    q[6, 287] = 127
+    planes = _packed(q, forms=(form,) if not form.escaped else (form, Form(8)))
     assert planes.forms() == [form]
     assert torch.equal(decode_int8(planes, asm=asm).cpu(), q)
 
 
 @pytest.mark.parametrize("asm", TWINS)
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (8, 8), (3, 100), (17, 576), (9, 1000)])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (8, 8), (3, 100), (9, 576)])
 @pytest.mark.parametrize("unroll", [2, 4])
 def test_odd_shapes_and_row_scales(rows, columns, unroll, asm):
     q = spread_rows(rows, columns, 4.0)
     scale = torch.rand(rows) + 0.5
-    planes = _packed(q, scale, unroll=unroll)
+    planes = _packed(q, scale, unroll=unroll, forms=SOME)
     assert torch.equal(decode_int8(planes, asm=asm).cpu(), q)
     expected = (q.float() * scale[:, None]).bfloat16()
     assert torch.equal(decode_bf16(planes, asm=asm).cpu(), expected)
@@ -46,20 +48,20 @@ def test_odd_shapes_and_row_scales(rows, columns, unroll, asm):
 
 @pytest.mark.parametrize("name", WORST)
 def test_worst_inputs(name):
-    q = worst(name, 8, 1000)
-    assert torch.equal(decode_int8(_packed(q)).cpu(), q)
+    q = worst(name, 8, 560)
+    assert torch.equal(decode_int8(_packed(q, forms=SOME)).cpu(), q)
 
 
 @pytest.mark.parametrize("columns", [(0, 256), (128, 640), (600, 700), (37, 38), (512, 700)])
 def test_panels(columns):
-    q = spread_rows(24, 700, 3.0)
+    q = spread_rows(16, 700, 3.0)
     q[:, 620] = 90
-    planes = _packed(q, torch.tensor([0.5]))
+    planes = _packed(q, torch.tensor([0.5]), forms=SOME)
     first, last = columns
     assert planes.patch_deltas.any()
     assert torch.equal(decode_int8(planes, column_range=columns).cpu(), q[:, first:last])
-    panel = decode_bf16(planes, (3, 21), columns).cpu()
-    assert torch.equal(panel, (q[3:21, first:last].float() * 0.5).bfloat16())
+    panel = decode_bf16(planes, (3, 13), columns).cpu()
+    assert torch.equal(panel, (q[3:13, first:last].float() * 0.5).bfloat16())
 
 
 def test_panels_must_lie_inside():

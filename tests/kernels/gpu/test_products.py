@@ -17,6 +17,8 @@ DEVICE = "cuda" if CUDA else "cpu"
 TWINS = [True, False] if CUDA else [False]
 # Digits keep 30 bits of the largest value and float32 sums four of them: far inside this bound.
 BOUND = 4e-7
+# Every kind, and few enough widths that the interpreter is quick.
+SOME = (Form(4), Form(8), Form(3, 3), Form(4, 3, True))
 
 
 def _error(planes, q, scale, x, **options):
@@ -38,17 +40,16 @@ def _check(q, x, *, asm, scale=None, config=None, bound=BOUND, **packing):
 
 
 @pytest.mark.parametrize("asm", TWINS)
-@pytest.mark.parametrize("form", ALL_FORMS, ids=lambda f: f"{f.width}-{f.short_bits}")
+@pytest.mark.parametrize("form", ALL_FORMS, ids=str)
 def test_every_form_multiplies_exactly_enough(form, asm):
     sigma = 0.4 * 2 ** (form.width - 1) if form.short_bits else 2.0 ** (form.width - 2)
-    q = spread_rows(8, 700, sigma, spread=0.1)
-    forms = (form,) if not form.short_bits else (form, Form(8))
-    planes = _check(q, with_outliers(1, 700), asm=asm, forms=forms)
+    q = spread_rows(8, 280, sigma, spread=0.1)
+    planes = _check(q, with_outliers(1, 280), asm=asm, forms=(form,) if not form.escaped else (form, Form(8)))
     assert planes.forms() == [form]
 
 
 @pytest.mark.parametrize("asm", TWINS)
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (8, 8), (3, 100), (17, 576), (9, 1000), (5, 1153)])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (8, 8), (3, 100), (9, 576)])
 def test_odd_shapes(rows, columns, asm):
     _check(spread_rows(rows, columns, 4.0), with_outliers(1, columns), asm=asm)
 
@@ -56,7 +57,7 @@ def test_odd_shapes(rows, columns, asm):
 @pytest.mark.parametrize("asm", TWINS)
 @pytest.mark.parametrize("name", WORST)
 def test_worst_inputs(name, asm):
-    _check(worst(name, 8, 1000), with_outliers(1, 1000), asm=asm)
+    _check(worst(name, 8, 560), with_outliers(1, 560), asm=asm, forms=SOME)
 
 
 @pytest.mark.parametrize("asm", TWINS)
@@ -71,9 +72,11 @@ def test_batches(batch, asm):
 @pytest.mark.parametrize("asm", TWINS)
 @pytest.mark.parametrize("unroll", [1, 2, 4])
 def test_any_split_gives_the_same_bits(unroll, asm):
-    q = spread_rows(8, 1500, 3.0, spread=0.0)
-    x = with_outliers(1, 1500)
-    planes = pack_planes(q.to(DEVICE), torch.ones(1, device=DEVICE), unroll=unroll)
+    q = spread_rows(8, 800, 3.0, spread=0.0)
+    x = with_outliers(1, 800)
+    planes = pack_planes(
+        q.to(DEVICE), torch.ones(1, device=DEVICE), unroll=unroll, forms=(Form(3, 4), Form(8))
+    )
     results = [_error(planes, q, torch.ones(1), x, asm=asm, config=ProductConfig(w))[1] for w in (1, 2, 4)]
     assert planes.offsets.numel() > 0
     assert planes.patch_deltas.numel() == 0

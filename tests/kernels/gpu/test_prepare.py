@@ -1,0 +1,71 @@
+"""Digits and prologues against float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernels.gpu.prepare import new_prepared, prepare
+from kernels.gpu.reference import digit_values
+from tests.kernels.gpu.samples import with_outliers
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _values(x, **options):
+    moved = {k: v.to(DEVICE) if isinstance(v, torch.Tensor) else v for k, v in options.items()}
+    prepared = prepare(x.to(DEVICE), **moved)
+    return digit_values(prepared).cpu(), prepared
+
+
+def _close(values, exact, bound=2e-7):
+    largest = exact.abs().amax(-1, keepdim=True)
+    assert ((values - exact).abs() <= bound * exact.abs() + 2.0**-29 * largest).all()
+
+
+@pytest.mark.parametrize("columns", [1, 100, 1024, 2500])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_digits_keep_thirty_bits_of_the_largest(columns, dtype):
+    x = with_outliers(3, columns).to(dtype)
+    values, prepared = _values(x)
+    assert prepared.batch == 4
+    _close(values[:3], x.double(), bound=0)
+    assert not values[3].any()
+    assert not prepared.digits[-(-columns // 128) :].any()
+
+
+def test_gathered_values_and_sums_are_those_of_the_digits():
+    values, prepared = _values(with_outliers(2, 1500))
+    gathered = prepared.gathered.cpu()[:1500].T.double()
+    _close(gathered, values, bound=6e-8)
+    octets = prepared.digits.cpu().view(torch.int8).view(-1, 2, 4, 128)
+    sums = prepared.digit_sums.cpu().sum(1)
+    assert torch.equal(sums, octets.sum((0, 3), dtype=torch.int32))
+
+
+def test_prologues():
+    x, other = with_outliers(1, 1200), torch.randn(1, 1200, generator=torch.Generator().manual_seed(3))
+    factors, order = torch.rand(1200) + 0.5, torch.randperm(1200, dtype=torch.int32)
+    wide = x.double()
+    normed = wide / (wide.square().mean() + 1e-5).sqrt() * other.double()
+    _close(_values(x, norm=other[0], eps=1e-5)[0], normed, bound=5e-7)
+    gated = wide.sigmoid() * wide * other.double() * factors.double()
+    values, _ = _values(x, up=other, factors=factors, order=order)
+    _close(values, gated[:, order.long()], bound=5e-6)
+
+
+def test_a_row_of_zeros_and_tiny_rows():
+    x = torch.zeros(2, 130)
+    x[1, 5] = 1e-12
+    values, _ = _values(x)
+    assert not values[0].any()
+    torch.testing.assert_close(values[1, 5].item(), 1e-12, rtol=1e-6, atol=0)
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="1 to 8"):
+        new_prepared(9, 10, torch.device("cpu"))
+    with pytest.raises(ValueError, match="normed or gated"):
+        prepare(torch.ones(4), norm=torch.ones(4), up=torch.ones(4))
+    with pytest.raises(ValueError, match="does not fit"):
+        prepare(torch.ones(4), factors=torch.ones(5))

@@ -83,7 +83,7 @@ def ladder_table(sample: Sample) -> Table:
 
 
 def dfloat_bits(sample: Sample) -> tuple[float | None, str]:
-    """Bits per weight by the package's own encoder on part of the weights, and how they were found or why not."""
+    """Bits per weight by the package's own encoder on part of the weights, and what was coded or why not."""
     if why := dfloat.missing():
         return None, why
     q = torch.cat([matrix.q.reshape(-1)[:DFLOAT_WEIGHTS] for matrix in sample.matrices[:4]])[:DFLOAT_WEIGHTS]

@@ -70,8 +70,9 @@ def compress(weight: torch.Tensor) -> DfloatMatrix:
         exponents, rest, positions, gaps, _ = encoder.encode_weights([flat], codec, BYTES_A_THREAD, THREADS)
     positions = positions.view(torch.int32)
     shared = THREADS * 4 + 4 + 2 * int((positions[1:] - positions[:-1]).max())
-    moved: Any = [part.to(weight.device) for part in (luts, exponents, rest, positions, gaps)]
-    return DfloatMatrix(weight.shape[0], weight.shape[1], *moved, shared_bytes=shared)
+    n_out, n_in = weight.shape
+    moved = [part.to(weight.device) for part in (luts, exponents, rest, positions, gaps)]
+    return DfloatMatrix(n_out, n_in, *moved, shared_bytes=shared)  # type: ignore[misc]
 
 
 def decompress(matrix: DfloatMatrix) -> torch.Tensor:

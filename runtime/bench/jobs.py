@@ -98,7 +98,7 @@ def _tokens(ctx: JobContext) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for shape, blocks in ((MINICPM, None), (LLAMA, LLAMA_BLOCKS)):
         ctx.progress("token", len(found), 0, "formats", shape.name)
-        found += measure_token(shape, "cuda", timed_blocks=blocks, failed=lambda name, error: None)
+        found += measure_token(shape, "cuda", timed_blocks=blocks)
     return found
 
 

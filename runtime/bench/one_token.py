@@ -32,7 +32,8 @@ class TokenTime:
     """One token with one format. `ms` and `weight_bytes` are of all blocks, `timed_blocks` were measured.
 
     kernels: of one token, None where the profiler did not say. peak_bytes: device memory allocated beyond the
-    weights while a token runs, None without a GPU. error: relative to float64, over one block.
+    weights while a token runs, None without a GPU. error: relative to float64, over one block, None where the
+    format has other weights or leaves something out.
     """
 
     model: str
@@ -44,7 +45,7 @@ class TokenTime:
     bytes_of_bf16: float
     kernels: int | None
     peak_bytes: int | None
-    error: float
+    error: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,6 @@ def measure_format(
     first = pack_block(weights, form)
     weight_bytes = sum(matrix_bytes(matrix) for matrix in first.values())
     dense = _BF16_BYTES * sum(prod(size) for size in shape.linears.values())
-    exact = run_exactly(shape, weights)
-    found = run_token(shape, [first], form, weights.norm, weights.x).double()
     blocks = [first, *(copied(first) for _ in range(count - 1))]
 
     def token() -> Tensor:
@@ -121,7 +120,7 @@ def measure_format(
         bytes_of_bf16=weight_bytes / dense,
         kernels=None if kernels is None else kernels * shape.blocks // count,
         peak_bytes=peak,
-        error=float((found - exact).norm() / exact.norm()),
+        error=_error(shape, first, form, weights) if form.comparable else None,
     )
 
 
@@ -130,33 +129,36 @@ def measure_token(
     device: torch.device | str,
     formats: Sequence[Format] = FORMATS,
     timed_blocks: int | None = None,
-    failed: Callable[[str, Exception], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Every format; `ratio` is bf16's time (norms and gates included) over the format's.
+    """Every format; the first is what the others' `ratio` is relative to."""
+    weights = draw_weights(shape, device)
+    times = [measure_format(shape, form, weights, timed_blocks) for form in formats]
+    return [with_ratio(found, times[0].ms) for found in times]
 
-    `failed` hears of a format that raised, and the others go on; without it the exception is raised.
-    """
-    weights, times = draw_weights(shape, device), []
-    for form in formats:
-        try:
-            times.append(measure_format(shape, form, weights, timed_blocks))
-        except Exception as error:
-            if failed is None:
-                raise
-            failed(form.name, error)
-    baseline = next((t.ms for t in times if t.format == "bf16"), None)
-    return [{**asdict(t), "ratio": baseline / t.ms if baseline else None} for t in times]
+
+def with_ratio(found: TokenTime, baseline_ms: float) -> dict[str, Any]:
+    """Plain values, and how many times faster than the baseline."""
+    return {**asdict(found), "ratio": baseline_ms / found.ms}
 
 
 def count_kernels(token: Callable[[], object]) -> int | None:
     """Kernels that a call starts, by torch's profiler; None without a GPU or a working profiler."""
     if not torch.cuda.is_available():
         return None
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        token()
-        torch.cuda.synchronize()
+    try:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            token()
+            torch.cuda.synchronize()
+    except RuntimeError:
+        return None
     found = [e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA]
     return len([e for e in found if not e.name.startswith(("Memcpy", "Memset"))]) or None
+
+
+def _error(shape: ModelShape, block: Block, form: Format, weights: Weights) -> float:
+    exact = run_exactly(shape, weights)
+    found = run_token(shape, [block], form, weights.norm, weights.x).double()
+    return float((found - exact).norm() / exact.norm())
 
 
 def _milliseconds(token: Callable[[], object], x: Tensor) -> float:

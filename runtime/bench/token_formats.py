@@ -15,10 +15,10 @@ from kernels.gpu import bitmap_decode
 from kernels.gpu.bitmap_matrix import BitmapMatrix, load_bitmap, parts_of
 from kernels.gpu.bitmap_pack import BitmapPlanes, pack_bitmap
 from kernels.gpu.bitmap_product import bitmap_product
-from kernels.gpu.fields import ALL_FORMS, Form
+from kernels.gpu.fields import ALL_FORMS, GROUP_ROWS, Form
 from kernels.gpu.packing import pack_planes
-from kernels.gpu.planes import DevicePlanes
-from kernels.gpu.prepare import prepare
+from kernels.gpu.planes import MANY_GROUPS, DevicePlanes
+from kernels.gpu.prepare import Prepared, prepare
 from kernels.gpu.product import ProductConfig, product
 from kernels.int8x import PAPER_LEVELS, encode
 from runtime.bench import dfloat
@@ -27,22 +27,14 @@ from runtime.bench.gpu_timing import copies_needed, graph_microseconds
 BF16 = torch.bfloat16
 EPS = 1e-6
 PLAIN_FORMS = (Form(8),)
-# Steps of 128 columns in a superstep, and warps that share a group; None is the launch the product chooses.
-Launch = tuple[int, ProductConfig | None]
-_LARGE = 2048 * 8
-_LARGE_LAUNCHES: tuple[Launch, ...] = (
-    (4, None),
-    (4, ProductConfig(1)),
-    (4, ProductConfig(2)),
-    (4, ProductConfig(4)),
-)
+# Steps of 128 columns in a superstep and how the product is started; None: what the kernels choose.
+Launch = tuple[int | None, ProductConfig | None]
+_LARGE_LAUNCHES: tuple[Launch, ...] = ((None, None), (4, ProductConfig(1)), (4, ProductConfig(4)))
 _SMALL_LAUNCHES: tuple[Launch, ...] = (
-    (4, None),
-    (4, ProductConfig(4)),
+    (None, None),
     (2, ProductConfig(4)),
-    (2, ProductConfig(8)),
-    (1, ProductConfig(8)),
     (1, ProductConfig(16)),
+    (4, ProductConfig(4)),
 )
 
 
@@ -61,6 +53,11 @@ class Format(Protocol):
     @property
     def name(self) -> str:
         """Short and stable."""
+        ...
+
+    @property
+    def comparable(self) -> bool:
+        """Whether a token's result is that of the given weights."""
         ...
 
     def pack(self, q: Tensor, scale: Tensor) -> Any:
@@ -88,6 +85,11 @@ class Dense:
     name: str = "bf16"
     prologues: bool = True
 
+    @property
+    def comparable(self) -> bool:
+        """Only with norms and gates."""
+        return self.prologues
+
     def pack(self, q: Tensor, scale: Tensor) -> Tensor:
         """bf16 [n_out, n_in]."""
         return (q.float() * scale).to(BF16)
@@ -113,11 +115,16 @@ class Planes:
     escape_cost: float = 0.0
     forms: tuple[Form, ...] = ALL_FORMS
     launches: tuple[Launch, ...] | None = None
+    comparable: bool = True
+
+    def launches_for(self, rows: int) -> tuple[Launch, ...]:
+        """What is tried for a matrix of so many rows."""
+        return self.launches or (_LARGE_LAUNCHES if rows >= GROUP_ROWS * MANY_GROUPS else _SMALL_LAUNCHES)
 
     def pack(self, q: Tensor, scale: Tensor) -> PlanesMatrix:
         """Packs once for each number of steps in a superstep."""
-        found: dict[int, DevicePlanes] = {}
-        launches = self.launches or (_LARGE_LAUNCHES if q.shape[0] >= _LARGE else _SMALL_LAUNCHES)
+        found: dict[int | None, DevicePlanes] = {}
+        launches = self.launches_for(q.shape[0])
         for unroll, _ in launches:
             if unroll not in found:
                 options: dict[str, Any] = {"escape_cost": self.escape_cost, "forms": self.forms}
@@ -128,6 +135,10 @@ class Planes:
         """One kernel for the input, one for the product."""
         prepared = prepare(given.x, norm=given.norm, eps=EPS, up=given.up)
         return product(matrix.planes, prepared, dtype=BF16, config=matrix.config)[0]
+
+    def multiply_prepared(self, matrix: PlanesMatrix, prepared: Prepared) -> Tensor:
+        """The product alone, float32."""
+        return product(matrix.planes, prepared, config=matrix.config)[0]
 
 
 def fastest(matrices: Sequence[PlanesMatrix]) -> PlanesMatrix:
@@ -151,6 +162,7 @@ class Bitmap:
     """INT8-X (3,5,8) re-arranged for warps, multiplied while decoding."""
 
     name: str = "INT8-X (3,5,8)"
+    comparable: bool = True
 
     def pack(self, q: Tensor, scale: Tensor) -> BitmapPlanes:
         """See `pack_bitmap`."""
@@ -166,6 +178,7 @@ class DecodedBitmap:
     """The paper's way: (3,5,8) streams decoded to bf16 by its fused kernel (v10), then torch's linear."""
 
     name: str = "(3,5,8) decoded, then bf16"
+    comparable: bool = True
 
     def pack(self, q: Tensor, scale: Tensor) -> BitmapMatrix:
         """Encoded in host memory."""
@@ -181,12 +194,17 @@ class Dfloat:
     """Lossless bf16 by the package dfloat11: decoded to bf16 by its kernel, then torch's linear."""
 
     name: str = "DFloat11 (bf16)"
+    comparable: bool = False
 
     def pack(self, q: Tensor, scale: Tensor) -> dfloat.DfloatMatrix:
         """Normal weights with the standard deviation of q * scale: rounded ones would compress too well."""
         generator = torch.Generator(q.device).manual_seed(q.shape[0])
         normal = torch.randn(q.shape, generator=generator, device=q.device)
-        return dfloat.compress((normal * q.float().std() * scale).to(BF16))
+        weight = (normal * q.float().std() * scale).to(BF16)
+        matrix = dfloat.compress(weight)
+        if not torch.equal(dfloat.decompress(matrix), weight):
+            raise ValueError("dfloat11 did not give the same weights back")
+        return matrix
 
     def multiply(self, matrix: dfloat.DfloatMatrix, given: Input) -> Tensor:
         """Whole matrices in bf16 for a moment."""
@@ -218,7 +236,7 @@ def matrix_bytes(matrix: Any) -> int:
 
 SMALLEST = Planes("INT8-X, adaptive planes")
 FAST = Planes("INT8-X, adaptive planes, faster", escape_cost=8.0)
-PLAIN_PLANES = Planes("plain INT8", forms=PLAIN_FORMS)
+PLAIN_PLANES = Planes("plain INT8", forms=PLAIN_FORMS, launches=((None, None), (2, ProductConfig(8))))
 FORMATS: tuple[Format, ...] = (
     Dense(),
     Dense("bf16, linears alone", prologues=False),

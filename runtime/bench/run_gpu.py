@@ -1,0 +1,176 @@
+"""All measurements that need a GPU: `python -m runtime.bench.run_gpu --out FOLDER [--model FILE ...]`.
+
+Writes FOLDER/int8x-gpu.json and .md after every row, so that a run cut short loses nothing, and goes on when
+a section fails. Needs torch, triton and numba; transformers for the eager baseline, gguf, msgspec and
+platformdirs for --model, dfloat11 with dahuffman and CuPy for lossless bf16.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runtime.bench import forecast, sass
+from runtime.bench.gpu_report import GpuReport
+from runtime.bench.shapes import LLAMA, MINICPM, ModelShape
+from runtime.bench.token_formats import FAST, FORMATS, PLAIN_PLANES, SMALLEST, Dfloat, Format
+from runtime.bench.warming import run_part, tasks, warm
+
+Row = dict[str, Any]
+MODULE = "runtime.bench.run_gpu"
+LLAMA_BLOCKS = 4
+SECONDS, WARM_SECONDS = 460.0, 150.0
+MOST_PROCESSES = 12
+
+
+def main() -> None:
+    """Parse the arguments and measure, or compile one part of the kernels."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("int8x-gpu"))
+    parser.add_argument("--model", type=Path, action="append", default=[], help="a GGUF file or a folder")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="no section begins later than this")
+    parser.add_argument("--warm", metavar="I/N", help="only compile every Nth kernel from the Ith on")
+    arguments = parser.parse_args()
+    if arguments.warm:
+        part, parts = (int(number) for number in arguments.warm.split("/"))
+        run_part(list(tasks((MINICPM, LLAMA), (SMALLEST, PLAIN_PLANES), "cuda")), part, parts)
+        return
+    measure(GpuReport(arguments.out, about(), arguments.seconds), arguments.model)
+
+
+def about() -> Row:
+    """What this ran on."""
+    import triton
+
+    card = torch.cuda.get_device_properties(0)
+    versions = {"torch": torch.__version__, "triton": triton.__version__}
+    return {"GPU": card.name, "SMs": card.multi_processor_count, "GB": card.total_memory // 10**9, **versions}
+
+
+def measure(report: GpuReport, models: list[Path]) -> None:
+    """Every section; the most wanted ones first."""
+    processes = max(1, min(MOST_PROCESSES, os.cpu_count() or 1))
+    report.run("compile", partial(warm, MODULE, processes, WARM_SECONDS))
+    report.run("token MiniCPM5-1B", partial(token_rows, MINICPM, None, FORMATS, report))
+    report.run("eager MiniCPM5-1B", partial(eager_rows, MINICPM))
+    report.run("products", large_rows)
+    report.run("token Llama-3-8B", partial(token_rows, LLAMA, LLAMA_BLOCKS, FORMATS, report))
+    for path in models:
+        report.run(f"real tensors {path.stem}", partial(real_rows, path))
+    report.run("decoders", ladder_rows)
+    report.run("decode to bf16", decode_rows)
+    report.run("prepare", prepare_rows)
+    report.run("instructions", instruction_rows)
+    report.run("forecast", partial(forecast_rows, report))
+    report.run("DFloat11 MiniCPM5-1B", partial(token_rows, MINICPM, None, (FORMATS[0], Dfloat()), report))
+    report.run("small products", small_rows)
+
+
+def token_rows(
+    shape: ModelShape, blocks: int | None, formats: tuple[Format, ...], report: GpuReport
+) -> Iterator[Row]:
+    """One token in every format; a format that fails is reported by its name."""
+    from runtime.bench.one_token import draw_weights, measure_format, with_ratio
+
+    weights, baseline = draw_weights(shape, "cuda"), None
+    for form in formats:
+        try:
+            found = measure_format(shape, form, weights, blocks)
+        except Exception as error:
+            report.fail(f"{shape.name}, {form.name}", error)
+            continue
+        finally:
+            torch.cuda.empty_cache()
+        baseline = baseline or found.ms
+        yield with_ratio(found, baseline)
+
+
+def eager_rows(shape: ModelShape) -> Iterator[Row]:
+    """The whole model by transformers."""
+    from runtime.bench.eager_model import model_rows
+
+    yield from model_rows(shape)
+    torch.cuda.empty_cache()
+
+
+def large_rows() -> Iterator[Row]:
+    """The matrix of a feed-forward network of 8 billion parameters."""
+    from runtime.bench.device_products import LARGE, random_rows
+
+    yield from random_rows(LARGE)
+
+
+def small_rows() -> Iterator[Row]:
+    """Matrices of both models."""
+    from runtime.bench.device_products import SHAPES, random_rows
+
+    for shape in SHAPES[1:]:
+        yield from random_rows(shape, (SMALLEST, FAST))
+
+
+def real_rows(path: Path) -> Iterator[Row]:
+    """Linears of a checkpoint."""
+    from runtime.bench import device_products
+
+    yield from device_products.real_rows(path)
+
+
+def ladder_rows() -> Iterator[Row]:
+    """Decoders v7 to v10, and the fused one's bytes a second."""
+    from runtime.bench.bitmap_products import decode_rates, decoder_ladder
+    from runtime.bench.mixture import paper_mixture
+
+    q = paper_mixture().draw(4096, 4096)
+    for name, seconds in decoder_ladder(q).items():
+        yield {"decoder": name, "us a million weights": 1e6 * seconds}
+    for name, rate in decode_rates(q).items():
+        yield {"decoder": f"v10 to {name}", "GB/s": rate}
+
+
+def decode_rows() -> Iterator[Row]:
+    """Adaptive planes to bf16."""
+    from runtime.bench import device_products
+
+    yield from device_products.decode_rows()
+
+
+def prepare_rows() -> Iterator[Row]:
+    """Inputs of products, with and without norm and gate."""
+    from runtime.bench.gpu_products import measure_prepare
+
+    for columns, prologue in (
+        (1536, "norm"),
+        (4608, "gate"),
+        (4096, "none"),
+        (4096, "norm"),
+        (14336, "gate"),
+    ):
+        yield measure_prepare(columns, prologue)
+
+
+def instruction_rows() -> Iterator[Row]:
+    """Machine instructions a weight in the loops of the product kernels this process has used."""
+    from kernels.gpu.bitmap_product_kernel import bitmap_product_kernel
+    from kernels.gpu.product_kernel import product_kernel
+
+    for name, kernel in (("adaptive planes", product_kernel), ("(3,5,8)", bitmap_product_kernel)):
+        for variant, cubin in enumerate(sass.compiled_cubins(kernel)):
+            for loop in sass.loops(sass.disassemble(cubin)):
+                row = {"kernel": name, "variant": variant, "instructions": loop.instructions}
+                yield {**row, "IMMA": loop.tensor_core, "a weight": loop.per_weight}
+
+
+def forecast_rows(report: GpuReport) -> Iterator[Row]:
+    """The large matrix on other cards."""
+    products = [row for row in report.rows.get("products", []) if row["format"] != "bf16"]
+    yield from forecast.forecast_rows(products)
+
+
+if __name__ == "__main__":
+    main()

@@ -22,13 +22,13 @@ def _packed(q, scale=None, **packing):
     return pack_planes(q.to(DEVICE), scale.to(DEVICE), **packing)
 
 
-@pytest.mark.parametrize("asm", TWINS)
+@pytest.mark.parametrize("asm", [CUDA])
 @pytest.mark.parametrize("form", ALL_FORMS, ids=str)
 def test_every_form_is_lossless(form, asm):
     sigma = 0.4 * 2 ** (form.width - 1) if form.short_bits else 2.0 ** (form.width - 2)
-    q = spread_rows(8, 288, sigma, spread=0.1)
+    q = spread_rows(8, 160, sigma, spread=0.1)
     q[5, 100] = -128
-    q[6, 287] = 127
+    q[6, 159] = 127
     planes = _packed(q, forms=(form,) if not form.escaped else (form, Form(8)))
     assert planes.forms() == [form]
     assert torch.equal(decode_int8(planes, asm=asm).cpu(), q)

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from app.cli.bench import bench
 from app.cli.doctor import doctor
 from app.cli.evaluate import evaluate
 from app.cli.int8x import int8x
@@ -35,5 +36,5 @@ def cli(ctx: click.Context) -> int | None:
     return chat.return_code
 
 
-for command in (run, pull, models, rm, import_, tune, int8x, evaluate, doctor):
+for command in (run, pull, models, rm, import_, tune, int8x, evaluate, bench, doctor):
     cli.add_command(command)

@@ -15,6 +15,7 @@ from kernels.gpu import decode as planes_decode
 from kernels.gpu.bitmap_product import bitmap_product
 from kernels.gpu.prepare import prepare
 from kernels.int8x import absmax_scales, entropy_bits, histogram, quantise
+from runtime.bench.block_file import block_linears
 from runtime.bench.gpu_timing import copies_needed, graph_microseconds
 from runtime.bench.mixture import paper_mixture
 from runtime.bench.token_formats import (
@@ -59,21 +60,12 @@ def product_rows(name: str, q: Tensor, scale: Tensor, formats: Sequence[Planes] 
 
 
 def real_rows(path: Path, device: str = "cuda") -> Iterator[Row]:
-    """The fused linears of a checkpoint's middle block, one scale a matrix as in the paper."""
-    from runtime.checkpoint import open_checkpoint
-    from runtime.layers.base import LINEAR_KINDS
-    from runtime.model.spec import ModelSpec
-    from runtime.model.weights import fused_weight
-
-    checkpoint = open_checkpoint(path)
-    spec = ModelSpec.from_config(checkpoint.config)
-    block = len(spec.layers) // 2
-    for kind in LINEAR_KINDS:
-        weight = fused_weight(checkpoint, spec, block, kind)
+    """The fused linears of a checkpoint's middle block, or of a block file, with one scale a matrix."""
+    for name, weight in block_linears(path):
         scales = absmax_scales(weight, "tensor")
         q = quantise(weight, scales).to(device)
-        name = f"{path.stem} block {block} {kind} {q.shape[0]}x{q.shape[1]}"
-        yield from product_rows(name, q, scales.scale.to(device), (SMALLEST, FAST))
+        label = f"{name} {q.shape[0]}x{q.shape[1]}"
+        yield from product_rows(label, q, scales.scale.to(device), (SMALLEST, FAST))
 
 
 def decode_rows(shape: tuple[int, int] = LARGE, device: str = "cuda") -> Iterator[Row]:

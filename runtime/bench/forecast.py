@@ -29,9 +29,9 @@ class Card:
 
 H200 = Card("H200", 132, 1.98, 4800, "NVIDIA H200 datasheet; clock as nvidia-smi reads it under load")
 CARDS = (
-    Card("RTX 4050 Laptop", 20, 2.37, 192, "NVIDIA Ada mobile product page: 2560 cores, 96 bit at 16 Gbit/s"),
-    Card("RTX 4070", 46, 2.475, 504, "NVIDIA Ada architecture whitepaper 2.02, appendix"),
-    Card("RTX 4090", 128, 2.52, 1008, "NVIDIA Ada architecture whitepaper 2.02, appendix"),
+    Card("RTX 4050 Laptop", 20, 2.37, 192, "NVIDIA product specification: 2560 cores, 96 bits at 16 Gbit/s"),
+    Card("RTX 4070", 46, 2.475, 504, "NVIDIA product specification: 5888 cores, 192 bits at 21 Gbit/s"),
+    Card("RTX 4090", 128, 2.52, 1008, "NVIDIA product specification: 16384 cores, 384 bits at 21 Gbit/s"),
 )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runtime.bench.table import Row, Table, markdown
+from runtime.bench.table import Row, Table, markdown, same_columns
 
 Section = Callable[[], Iterable[Row]]
 
@@ -68,8 +68,6 @@ class GpuReport:
         facts = ", ".join(f"{key} {value}" for key, value in self.about.items())
         parts = [f"INT8-X on a GPU: {facts}\n"]
         for name, rows in self.rows.items():
-            columns = list(dict.fromkeys(key for row in rows for key in row))
-            whole = [{key: row.get(key) for key in columns} for row in rows]
-            parts.append(markdown(Table(name, name, whole)))
+            parts.append(markdown(Table(name, name, same_columns(rows))))
         parts += [f"{name} failed: {why}\n" for name, why in self.failures.items()]
         return "\n".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +17,12 @@ from runtime.bench import plots
 from runtime.bench.coding import ADAPTIVE, CODECS, Outcome, code_all
 from runtime.bench.compare_table import compare_table, ladder_table
 from runtime.bench.level_tables import search_table, sweep_table
-from runtime.bench.samples import Sample, random_sample, real_sample
+from runtime.bench.mixture import paper_mixture
+from runtime.bench.samples import Sample, middle_block, random_sample, real_sample
 from runtime.bench.shapes import LLAMA, MINICPM, RANDOM_MODELS
 from runtime.bench.size_tables import Outcomes, lossless_table, size_table
-from runtime.bench.table import Table, markdown
+from runtime.bench.speed import speed_rows, speed_table
+from runtime.bench.table import Table, markdown, same_columns
 from runtime.evaluate.source import locate
 from runtime.int8x.origin import fingerprint
 from runtime.progress import JobContext
@@ -31,6 +34,8 @@ from runtime.store import atomic
 Coded = list[tuple[Sample, Outcomes]]
 # Enough blocks of the large model to time; all of them would fill a small GPU.
 LLAMA_BLOCKS = 4
+# As much as a feed-forward matrix of the paper's model, and a little more.
+SPEED_SHAPE = (9216, 1536)
 
 
 def tables(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
@@ -40,10 +45,42 @@ def tables(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     tables.md, tables.json and pictures.
     """
     found = _tables(_model(args.get("model"), ctx), bool(args.get("presets")), ctx)
-    document = {"tables": [table.as_json() for table in found]}
     if args.get("out"):
-        _write(Path(args["out"]), found, document)
-    return document
+        _write(Path(args["out"]), found)
+    return {"tables": [table.as_json() for table in found]}
+
+
+def int8x(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
+    """Speeds of this machine on random weights and on `models` (paths or names; else the default one).
+
+    With a GPU also products and decoders there. `out`: a folder for int8x-speed.md and .json.
+    """
+    wanted: list[str | None] = list(args.get("models") or [None])
+    models = [model for name in wanted if (model := _model(name, ctx))]
+    _warm_up()
+    found = [_cpu_table(models, ctx)]
+    if torch.cuda.is_available():
+        found += list(_gpu_tables([path for _, path in models], ctx))
+    if args.get("out"):
+        _write_tables(Path(args["out"]), "int8x-speed", found)
+    return {"tables": [table.as_json() for table in found]}
+
+
+def _cpu_table(models: list[tuple[str, Path]], ctx: JobContext) -> Table:
+    random = paper_mixture().draw(*SPEED_SHAPE).float()
+    rows = speed_rows(f"random {SPEED_SHAPE[0]}x{SPEED_SHAPE[1]}", [random])
+    for name, path in models:
+        ctx.progress("speed", 0, 1, "models", name)
+        rows += speed_rows(name, middle_block(path))
+    return speed_table(rows, os.cpu_count() or 1)
+
+
+def _gpu_tables(models: list[Path], ctx: JobContext) -> Iterator[Table]:
+    from runtime.bench import run_gpu
+
+    for name, rows in run_gpu.sections(models):
+        ctx.progress("GPU", 0, 0, "sections", name)
+        yield Table(name, name, same_columns(list(rows())))
 
 
 def _tables(model: tuple[str, Path] | None, presets: bool, ctx: JobContext) -> list[Table]:
@@ -119,11 +156,14 @@ def _model(model: str | None, ctx: JobContext) -> tuple[str, Path] | None:
     return name, locate(name, ctx)
 
 
-def _write(folder: Path, found: list[Table], document: dict[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def _write(folder: Path, found: list[Table]) -> None:
+    _write_tables(folder, "int8x-tables", found)
     by_key = {table.key: table for table in found}
-    text = "\n".join(markdown(table) for table in found)
-    atomic.write_bytes(folder / "int8x-tables.md", text.encode())
-    atomic.write_bytes(folder / "int8x-tables.json", (json.dumps(document, indent=1) + "\n").encode())
     plots.draw_sizes(by_key["2.3"], folder / "int8x-sizes.svg")
     plots.draw_sweep(by_key["4.2"], folder / "int8x-first-level.svg")
+
+
+def _write_tables(folder: Path, name: str, found: list[Table]) -> None:
+    document = {"tables": [table.as_json() for table in found]}
+    atomic.write_bytes(folder / f"{name}.md", "\n".join(markdown(table) for table in found).encode())
+    atomic.write_bytes(folder / f"{name}.json", (json.dumps(document, indent=1) + "\n").encode())

@@ -2,14 +2,14 @@
 
 Writes FOLDER/int8x-gpu.json and .md after every row, so that a run cut short loses nothing, and goes on when
 a section fails. Needs torch, triton and numba; transformers for the eager baseline, gguf, msgspec and
-platformdirs for --model, dfloat11 with dahuffman and CuPy for lossless bf16.
+platformdirs for a --model that is no file of `block_file`, dfloat11, dahuffman and CuPy for lossless bf16.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from runtime.bench import forecast, sass
-from runtime.bench.gpu_report import GpuReport
+from runtime.bench.gpu_report import GpuReport, Section
 from runtime.bench.shapes import LLAMA, MINICPM, ModelShape
 from runtime.bench.token_formats import FAST, FORMATS, PLAIN_PLANES, SMALLEST, Dfloat, Format
 from runtime.bench.warming import run_part, tasks, warm
@@ -27,13 +27,16 @@ MODULE = "runtime.bench.run_gpu"
 LLAMA_BLOCKS = 4
 SECONDS, WARM_SECONDS = 460.0, 150.0
 MOST_PROCESSES = 12
+MOST_VARIANTS = 8
 
 
 def main() -> None:
     """Parse the arguments and measure, or compile one part of the kernels."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("int8x-gpu"))
-    parser.add_argument("--model", type=Path, action="append", default=[], help="a GGUF file or a folder")
+    parser.add_argument(
+        "--model", type=Path, action="append", default=[], help="a .gguf, a folder, a block file"
+    )
     parser.add_argument("--seconds", type=float, default=SECONDS, help="no section begins later than this")
     parser.add_argument("--warm", metavar="I/N", help="only compile every Nth kernel from the Ith on")
     arguments = parser.parse_args()
@@ -41,6 +44,8 @@ def main() -> None:
         part, parts = (int(number) for number in arguments.warm.split("/"))
         run_part(list(tasks((MINICPM, LLAMA), (SMALLEST, PLAIN_PLANES), "cuda")), part, parts)
         return
+    if not torch.cuda.is_available():
+        parser.error("there is no GPU that torch can use")
     measure(GpuReport(arguments.out, about(), arguments.seconds), arguments.model)
 
 
@@ -54,28 +59,38 @@ def about() -> Row:
 
 
 def measure(report: GpuReport, models: list[Path]) -> None:
-    """Every section; the most wanted ones first."""
+    """Every section, the most wanted ones first."""
     processes = max(1, min(MOST_PROCESSES, os.cpu_count() or 1))
     report.run("compile", partial(warm, MODULE, processes, WARM_SECONDS))
-    report.run("token MiniCPM5-1B", partial(token_rows, MINICPM, None, FORMATS, report))
+    report.run("token MiniCPM5-1B", partial(token_rows, MINICPM, None, FORMATS, report.fail))
     report.run("eager MiniCPM5-1B", partial(eager_rows, MINICPM))
-    report.run("products", large_rows)
-    report.run("token Llama-3-8B", partial(token_rows, LLAMA, LLAMA_BLOCKS, FORMATS, report))
-    for path in models:
-        report.run(f"real tensors {path.stem}", partial(real_rows, path))
-    report.run("decoders", ladder_rows)
-    report.run("decode to bf16", decode_rows)
-    report.run("prepare", prepare_rows)
-    report.run("instructions", instruction_rows)
+    for name, section in sections(models):
+        report.run(name, section)
     report.run("forecast", partial(forecast_rows, report))
-    report.run("DFloat11 MiniCPM5-1B", partial(token_rows, MINICPM, None, (FORMATS[0], Dfloat()), report))
+    report.run("token Llama-3-8B", partial(token_rows, LLAMA, LLAMA_BLOCKS, FORMATS, report.fail))
+    dfloat = (FORMATS[0], Dfloat())
+    report.run("DFloat11 MiniCPM5-1B", partial(token_rows, MINICPM, None, dfloat, report.fail))
     report.run("small products", small_rows)
 
 
+def sections(models: Sequence[Path]) -> Iterator[tuple[str, Section]]:
+    """Products and decoders of single matrices."""
+    yield "products", large_rows
+    for path in models:
+        yield f"real tensors {path.stem}", partial(real_rows, path)
+    yield "decoders", ladder_rows
+    yield "decode to bf16", decode_rows
+    yield "prepare", prepare_rows
+    yield "instructions", instruction_rows
+
+
 def token_rows(
-    shape: ModelShape, blocks: int | None, formats: tuple[Format, ...], report: GpuReport
+    shape: ModelShape,
+    blocks: int | None,
+    formats: Sequence[Format],
+    fail: Callable[[str, Exception], None],
 ) -> Iterator[Row]:
-    """One token in every format; a format that fails is reported by its name."""
+    """One token in every format; `fail` hears of a format that raises, and the others go on."""
     from runtime.bench.one_token import draw_weights, measure_format, with_ratio
 
     weights, baseline = draw_weights(shape, "cuda"), None
@@ -83,7 +98,7 @@ def token_rows(
         try:
             found = measure_format(shape, form, weights, blocks)
         except Exception as error:
-            report.fail(f"{shape.name}, {form.name}", error)
+            fail(f"{shape.name}, {form.name}", error)
             continue
         finally:
             torch.cuda.empty_cache()
@@ -160,7 +175,7 @@ def instruction_rows() -> Iterator[Row]:
     from kernels.gpu.product_kernel import product_kernel
 
     for name, kernel in (("adaptive planes", product_kernel), ("(3,5,8)", bitmap_product_kernel)):
-        for variant, cubin in enumerate(sass.compiled_cubins(kernel)):
+        for variant, cubin in enumerate(sass.compiled_cubins(kernel)[:MOST_VARIANTS]):
             for loop in sass.loops(sass.disassemble(cubin)):
                 row = {"kernel": name, "variant": variant, "instructions": loop.instructions}
                 yield {**row, "IMMA": loop.tensor_core, "a weight": loop.per_weight}

@@ -90,3 +90,12 @@ def real_sample(path: Path, name: str, quality: Quality, ctx: JobContext, kept: 
 def scale_bits(matrix: Quantised) -> int:
     """Bits of a matrix's scales and factors."""
     return 8 * sum(part.nbytes for part in matrix.scales.parts().values())
+
+
+def middle_block(path: Path) -> list[torch.Tensor]:
+    """Float matrices of the linears of a checkpoint's middle block, as they are stored."""
+    checkpoint = open_checkpoint(path)
+    spec = ModelSpec.from_config(checkpoint.config)
+    places = linear_places(spec, checkpoint.shape)
+    wanted = [name for name, place in places.items() if place[0] == len(spec.layers) // 2]
+    return [checkpoint.load(name) for name in wanted]

@@ -33,6 +33,12 @@ class Table:
         return asdict(self)
 
 
+def same_columns(rows: Sequence[Row]) -> list[Row]:
+    """The rows with every column that any of them has, None where it was missing."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    return [{key: row.get(key) for key in columns} for row in rows]
+
+
 def markdown(table: Table) -> str:
     """A heading, the table, and its notes."""
     lines = [f"## {table.title}", ""]

@@ -22,6 +22,8 @@ JOBS = {
     "int8x_verify": "runtime.int8x.jobs:verify",
     "int8x_inspect": "runtime.int8x.jobs:inspect",
     "eval_ppl": "runtime.evaluate.jobs:ppl",
+    "bench_tables": "runtime.bench.jobs:tables",
+    "bench_int8x": "runtime.bench.jobs:int8x",
     "doctor": "runtime.doctor:doctor",
 }
 

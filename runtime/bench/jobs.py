@@ -16,13 +16,14 @@ from runtime import store
 from runtime.bench import plots
 from runtime.bench.coding import ADAPTIVE, CODECS, Outcome, code_all
 from runtime.bench.compare_table import compare_table, ladder_table
+from runtime.bench.forecast import forecast_rows
 from runtime.bench.level_tables import search_table, sweep_table
 from runtime.bench.mixture import paper_mixture
 from runtime.bench.samples import Sample, middle_block, random_sample, real_sample
 from runtime.bench.shapes import LLAMA, MINICPM, RANDOM_MODELS
 from runtime.bench.size_tables import Outcomes, lossless_table, size_table
 from runtime.bench.speed import speed_rows, speed_table
-from runtime.bench.table import Table, markdown, same_columns
+from runtime.bench.table import Row, Table, markdown, same_columns
 from runtime.evaluate.source import locate
 from runtime.int8x.origin import fingerprint
 from runtime.progress import JobContext
@@ -78,9 +79,13 @@ def _cpu_table(models: list[tuple[str, Path]], ctx: JobContext) -> Table:
 def _gpu_tables(models: list[Path], ctx: JobContext) -> Iterator[Table]:
     from runtime.bench import run_gpu
 
-    for name, rows in run_gpu.sections(models):
+    rows: dict[str, list[Row]] = {}
+    for name, section in run_gpu.sections(models):
         ctx.progress("GPU", 0, 0, "sections", name)
-        yield Table(name, name, same_columns(list(rows())))
+        rows[name] = list(section())
+    rows["forecast"] = list(forecast_rows(run_gpu.forecast_inputs(rows), run_gpu.measured_card()))
+    for name, found in rows.items():
+        yield Table(name, name, same_columns(found))
 
 
 def _tables(model: tuple[str, Path] | None, presets: bool, ctx: JobContext) -> list[Table]:

@@ -31,9 +31,8 @@ _BF16_BYTES = 2
 class TokenTime:
     """One token with one format. `ms` and `weight_bytes` are of all blocks, `timed_blocks` were measured.
 
-    kernels: of one token, None where the profiler did not say. peak_bytes: device memory allocated beyond the
-    weights while a token runs, None without a GPU. error: relative to float64, over one block, None where the
-    format has other weights or leaves something out.
+    peak_bytes: device memory allocated beyond the weights while a token runs, None without a GPU. error:
+    relative to float64, over one block, None where the format has other weights or leaves something out.
     """
 
     model: str
@@ -43,7 +42,6 @@ class TokenTime:
     ms: float
     weight_bytes: int
     bytes_of_bf16: float
-    kernels: int | None
     peak_bytes: int | None
     error: float | None
 
@@ -109,7 +107,6 @@ def measure_format(
         return run_token(shape, blocks, form, weights.norm, weights.x)
 
     peak = _peak_bytes(token)
-    kernels = count_kernels(token)
     return TokenTime(
         model=shape.name,
         format=form.name,
@@ -118,7 +115,6 @@ def measure_format(
         ms=_milliseconds(token, weights.x) * shape.blocks / count,
         weight_bytes=weight_bytes * shape.blocks,
         bytes_of_bf16=weight_bytes / dense,
-        kernels=None if kernels is None else kernels * shape.blocks // count,
         peak_bytes=peak,
         error=_error(shape, first, form, weights) if form.comparable else None,
     )
@@ -141,18 +137,17 @@ def with_ratio(found: TokenTime, baseline_ms: float) -> dict[str, Any]:
     return {**asdict(found), "ratio": baseline_ms / found.ms}
 
 
-def count_kernels(token: Callable[[], object]) -> int | None:
-    """Kernels that a call starts, by torch's profiler; None without a GPU or a working profiler."""
-    if not torch.cuda.is_available():
-        return None
-    try:
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-            token()
-            torch.cuda.synchronize()
-    except RuntimeError:
-        return None
-    found = [e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA]
-    return len([e for e in found if not e.name.startswith(("Memcpy", "Memset"))]) or None
+def count_kernels(shape: ModelShape, form: Format, weights: Weights) -> int:
+    """Kernels a token starts on the GPU, all blocks, by torch's profiler; it may slow what runs later."""
+    block = pack_block(weights, form)
+    run_token(shape, [block], form, weights.norm, weights.x)
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        run_token(shape, [block], form, weights.norm, weights.x)
+        torch.cuda.synchronize()
+    found = [event for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+    kernels = [event for event in found if not event.name.startswith(("Memcpy", "Memset"))]
+    return len(kernels) * shape.blocks
 
 
 def _error(shape: ModelShape, block: Block, form: Format, weights: Weights) -> float:

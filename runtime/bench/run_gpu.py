@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ import torch
 from runtime.bench import forecast, sass
 from runtime.bench.gpu_report import GpuReport, Section
 from runtime.bench.shapes import LLAMA, MINICPM, ModelShape
-from runtime.bench.token_formats import FAST, FORMATS, PLAIN_PLANES, SMALLEST, Dfloat, Format
+from runtime.bench.token_formats import FAST, FORMATS, PLAIN_PLANES, SMALLEST, Dfloat, Format, Planes
 from runtime.bench.warming import run_part, tasks, warm
 
 Row = dict[str, Any]
 MODULE = "runtime.bench.run_gpu"
+DEVICE = "cuda"
 LLAMA_BLOCKS = 4
 SECONDS, WARM_SECONDS = 460.0, 150.0
 MOST_PROCESSES = 12
@@ -42,7 +44,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.warm:
         part, parts = (int(number) for number in arguments.warm.split("/"))
-        run_part(list(tasks((MINICPM, LLAMA), (SMALLEST, PLAIN_PLANES), "cuda")), part, parts)
+        run_part(list(tasks((MINICPM, LLAMA), (SMALLEST, PLAIN_PLANES), DEVICE)), part, parts)
         return
     if not torch.cuda.is_available():
         parser.error("there is no GPU that torch can use")
@@ -71,6 +73,7 @@ def measure(report: GpuReport, models: list[Path]) -> None:
     dfloat = (FORMATS[0], Dfloat())
     report.run("DFloat11 MiniCPM5-1B", partial(token_rows, MINICPM, None, dfloat, report.fail))
     report.run("small products", small_rows)
+    report.run("kernels a token", partial(kernel_rows, MINICPM))
 
 
 def sections(models: Sequence[Path]) -> Iterator[tuple[str, Section]]:
@@ -93,7 +96,7 @@ def token_rows(
     """One token in every format; `fail` hears of a format that raises, and the others go on."""
     from runtime.bench.one_token import draw_weights, measure_format, with_ratio
 
-    weights, baseline = draw_weights(shape, "cuda"), None
+    weights, baseline = draw_weights(shape, DEVICE), None
     for form in formats:
         try:
             found = measure_format(shape, form, weights, blocks)
@@ -110,15 +113,25 @@ def eager_rows(shape: ModelShape) -> Iterator[Row]:
     """The whole model by transformers."""
     from runtime.bench.eager_model import model_rows
 
-    yield from model_rows(shape)
+    yield from model_rows(shape, DEVICE)
     torch.cuda.empty_cache()
+
+
+def kernel_rows(shape: ModelShape) -> Iterator[Row]:
+    """How many kernels a token takes in each format; the last section, for profiling slows what follows."""
+    from runtime.bench.one_token import count_kernels, draw_weights
+
+    weights = draw_weights(shape, DEVICE)
+    for form in FORMATS:
+        plain = replace(form, launches=((None, None),)) if isinstance(form, Planes) else form
+        yield {"model": shape.name, "format": form.name, "kernels": count_kernels(shape, plain, weights)}
 
 
 def large_rows() -> Iterator[Row]:
     """The matrix of a feed-forward network of 8 billion parameters."""
     from runtime.bench.device_products import LARGE, random_rows
 
-    yield from random_rows(LARGE)
+    yield from random_rows(LARGE, device=DEVICE)
 
 
 def small_rows() -> Iterator[Row]:
@@ -126,14 +139,14 @@ def small_rows() -> Iterator[Row]:
     from runtime.bench.device_products import SHAPES, random_rows
 
     for shape in SHAPES[1:]:
-        yield from random_rows(shape, (SMALLEST, FAST))
+        yield from random_rows(shape, (SMALLEST, FAST), DEVICE)
 
 
 def real_rows(path: Path) -> Iterator[Row]:
     """Linears of a checkpoint."""
     from runtime.bench import device_products
 
-    yield from device_products.real_rows(path)
+    yield from device_products.real_rows(path, DEVICE)
 
 
 def ladder_rows() -> Iterator[Row]:
@@ -152,7 +165,7 @@ def decode_rows() -> Iterator[Row]:
     """Adaptive planes to bf16."""
     from runtime.bench import device_products
 
-    yield from device_products.decode_rows()
+    yield from device_products.decode_rows(device=DEVICE)
 
 
 def prepare_rows() -> Iterator[Row]:
@@ -181,10 +194,21 @@ def instruction_rows() -> Iterator[Row]:
                 yield {**row, "IMMA": loop.tensor_core, "a weight": loop.per_weight}
 
 
+def forecast_inputs(rows: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """Measured products of the large matrix."""
+    return [row for row in rows.get("products", []) if row["format"] != "bf16"]
+
+
 def forecast_rows(report: GpuReport) -> Iterator[Row]:
     """The large matrix on other cards."""
-    products = [row for row in report.rows.get("products", []) if row["format"] != "bf16"]
-    yield from forecast.forecast_rows(products)
+    yield from forecast.forecast_rows(forecast_inputs(report.rows), measured_card())
+
+
+def measured_card() -> forecast.Card:
+    """The GPU at hand, with the highest clock it names; an H200's where torch does not say one."""
+    card = torch.cuda.get_device_properties(0)
+    ghz = getattr(card, "clock_rate", 0) / 1e6 or forecast.H200.ghz
+    return replace(forecast.H200, name=card.name, sms=card.multi_processor_count, ghz=ghz)
 
 
 if __name__ == "__main__":

@@ -44,8 +44,12 @@ class Size:
     decode_s: float | None
 
 
-def compare_table(coded: Sequence[tuple[Sample, Outcomes]], tokens: Sequence[Mapping[str, Any]]) -> Table:
-    """Tables 3.2 and 3.5. `tokens`: results of `measure_token`, none without a GPU."""
+def compare_table(
+    coded: Sequence[tuple[Sample, Outcomes]],
+    tokens: Sequence[Mapping[str, Any]],
+    failures: Sequence[str] = (),
+) -> Table:
+    """Tables 3.2 and 3.5. `tokens`: rows of `measure_formats`, none without a GPU; `failures` become notes."""
     times = {(token["model"], token["format"]): token for token in tokens}
     rows, notes = [], []
     for sample, outcomes in coded:
@@ -56,9 +60,11 @@ def compare_table(coded: Sequence[tuple[Sample, Outcomes]], tokens: Sequence[Map
         notes.append(f"{sample.name}, {DFLOAT}: {why}.")
         rows += list(_rows(sample, sizes, times))
     notes += [
+        *failures,
         "MB: all decoder linears. ms a token: all fused linears with norms and gates in one CUDA graph. The"
         " paper times a whole eager forward pass of MiniCPM5-1B on an RTX 4090, and counts the bf16 embedding"
-        " tables into 2161 MB and the GB. CPU decode: all linears once, to int8."
+        " tables into 2161 MB and the GB. CPU decode: all linears once, to int8. Lossless bf16 is DFloat11"
+        " here and the authors' own BF16X in the paper.",
     ]
     return Table("3.5", "Beside bf16, plain INT8, Huffman and lossless bf16 (paper: 3.2, 3.5)", rows, notes)
 

@@ -97,7 +97,7 @@ def _tables(model: tuple[str, Path] | None, presets: bool, ctx: JobContext) -> l
     return [
         size_table([*coded, *extra]),
         lossless_table([*coded, *extra]),
-        compare_table(coded, _tokens(ctx)),
+        compare_table(coded, *_tokens(ctx)),
         ladder_table(samples[-1]),
         search_table(samples),
         sweep_table(samples),
@@ -131,17 +131,22 @@ def _preset_rows(
             yield sample, code_all(sample.matrices, [ADAPTIVE])
 
 
-def _tokens(ctx: JobContext) -> list[dict[str, Any]]:
-    """Whole tokens on a GPU; without one there are none."""
-    if not torch.cuda.is_available():
-        return []
-    from runtime.bench.one_token import measure_token
+def _tokens(ctx: JobContext) -> tuple[list[Row], list[str]]:
+    """Rows of whole tokens on a GPU, and what failed; without a GPU there are none."""
+    rows: list[Row] = []
+    failures: list[str] = []
+    if torch.cuda.is_available():
+        from runtime.bench.one_token import measure_formats
+        from runtime.bench.token_formats import FORMATS
 
-    found: list[dict[str, Any]] = []
-    for shape, blocks in ((MINICPM, None), (LLAMA, LLAMA_BLOCKS)):
-        ctx.progress("token", len(found), 0, "formats", shape.name)
-        found += measure_token(shape, "cuda", timed_blocks=blocks)
-    return found
+        def fail(name: str, error: Exception) -> None:
+            failures.append(f"{name} was not timed: {error}.")
+
+        for shape, blocks in ((MINICPM, None), (LLAMA, LLAMA_BLOCKS)):
+            for row in measure_formats(shape, "cuda", FORMATS, fail, blocks):
+                ctx.progress("token", len(rows), 0, "formats", shape.name)
+                rows.append(row)
+    return rows, failures
 
 
 def _warm_up() -> None:

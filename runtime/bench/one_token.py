@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
@@ -19,7 +19,7 @@ from torch import Tensor
 from runtime.bench.gpu_timing import graph_microseconds
 from runtime.bench.mixture import paper_mixture
 from runtime.bench.shapes import ModelShape
-from runtime.bench.token_formats import BF16, EPS, FORMATS, Format, Input, copied, matrix_bytes
+from runtime.bench.token_formats import BF16, EPS, Format, Input, copied, matrix_bytes
 from runtime.layers.base import LinearKind
 
 Block = dict[LinearKind, Any]
@@ -120,21 +120,28 @@ def measure_format(
     )
 
 
-def measure_token(
+def measure_formats(
     shape: ModelShape,
     device: torch.device | str,
-    formats: Sequence[Format] = FORMATS,
+    formats: Sequence[Format],
+    fail: Callable[[str, Exception], None],
     timed_blocks: int | None = None,
-) -> list[dict[str, Any]]:
-    """Every format; the first is what the others' `ratio` is relative to."""
-    weights = draw_weights(shape, device)
-    times = [measure_format(shape, form, weights, timed_blocks) for form in formats]
-    return [with_ratio(found, times[0].ms) for found in times]
+) -> Iterator[dict[str, Any]]:
+    """A row for every format; `ratio`: how many times faster than the first one that worked.
 
-
-def with_ratio(found: TokenTime, baseline_ms: float) -> dict[str, Any]:
-    """Plain values, and how many times faster than the baseline."""
-    return {**asdict(found), "ratio": baseline_ms / found.ms}
+    `fail` hears of a format that raises, by its name, and the others go on.
+    """
+    weights, baseline = draw_weights(shape, device), None
+    for form in formats:
+        try:
+            found = measure_format(shape, form, weights, timed_blocks)
+        except Exception as error:
+            fail(f"{shape.name}, {form.name}", error)
+            continue
+        finally:
+            torch.cuda.empty_cache()
+        baseline = baseline or found.ms
+        yield {**asdict(found), "ratio": baseline / found.ms}
 
 
 def count_kernels(shape: ModelShape, form: Format, weights: Weights) -> int:

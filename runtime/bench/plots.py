@@ -16,32 +16,32 @@ _PARTS = ("flags", "data", "tables", "scales")
 
 
 def draw_sizes(table: Table, path: Path) -> None:
-    """Bits per weight of every codec in table 2.3 by part, one panel for each source of weights."""
-    panels = _by_weights(row for row in table.rows if row["data"] is not None)
-    figure = _figure(len(panels), 3.4)
-    for axes, (name, rows) in zip(
-        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
-    ):
-        labels, bottom = [row["codec"] for row in rows], [0.0] * len(rows)
-        for part in _PARTS:
-            values = [row[part] for row in rows]
-            axes.bar(labels, values, bottom=bottom, label=part)
-            bottom = [low + value for low, value in zip(bottom, values, strict=True)]
-        for x, height in enumerate(bottom):
-            axes.annotate(f"{height:.2f}", (x, height), ha="center", va="bottom", fontsize=8)
-        floor = [row["total"] for row in table.rows if (row["weights"], row["codec"]) == (name, "entropy")]
-        if floor:
-            axes.axhline(floor[0], color="black", linewidth=0.9, linestyle="--", label="entropy")
-        axes.set(title=name, ylabel="bit/w", ylim=(0, 9))
-        axes.tick_params(axis="x", rotation=35)
-        axes.legend(fontsize=7)
+    """Bits per weight in table 2.3 by part, a bar for each codec and source of weights, with the entropy."""
+    rows = [row for row in reversed(table.rows) if row["data"] is not None]
+    entropy = {row["weights"]: row["total"] for row in table.rows if row["codec"] == "entropy"}
+    labels, left = [f"{row['weights']}: {row['codec']}" for row in rows], [0.0] * len(rows)
+    figure = _figure(9.5, 1.2 + 0.3 * len(rows))
+    axes = figure.subplots()
+    for part in _PARTS:
+        values = [row[part] for row in rows]
+        axes.barh(labels, values, left=left, label=part)
+        left = [low + value for low, value in zip(left, values, strict=True)]
+    floors = [entropy[row["weights"]] for row in rows]
+    axes.scatter(floors, labels, marker="|", s=120, color="black", zorder=3, label="entropy")
+    for label, total in zip(labels, left, strict=True):
+        axes.annotate(
+            f" {total:.2f}", (max(total, entropy[label.split(": ")[0]]), label), va="center", fontsize=8
+        )
+    axes.set(xlabel="bit/w", xlim=(0, 9), title=table.title)
+    axes.tick_params(axis="y", labelsize=8)
+    figure.legend(loc="outside lower center", ncols=5, fontsize=8)
     _save(figure, path)
 
 
 def draw_sweep(table: Table, path: Path) -> None:
     """Table 4.2: total bits per weight against the first level, with the paper's line."""
     panels = _by_weights(table.rows)
-    figure = _figure(1, 6.5)
+    figure = _figure(6.5, 4.6)
     axes = figure.subplots()
     for name, rows in panels.items():
         axes.plot(
@@ -63,12 +63,12 @@ def _by_weights(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return panels
 
 
-def _figure(panels: int, width: float) -> Figure:
+def _figure(width: float, height: float) -> Figure:
     # Imported here: it takes most of a second that only pictures need.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width * panels, 4.6), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

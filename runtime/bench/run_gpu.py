@@ -93,20 +93,10 @@ def token_rows(
     formats: Sequence[Format],
     fail: Callable[[str, Exception], None],
 ) -> Iterator[Row]:
-    """One token in every format; `fail` hears of a format that raises, and the others go on."""
-    from runtime.bench.one_token import draw_weights, measure_format, with_ratio
+    """One token in every format."""
+    from runtime.bench.one_token import measure_formats
 
-    weights, baseline = draw_weights(shape, DEVICE), None
-    for form in formats:
-        try:
-            found = measure_format(shape, form, weights, blocks)
-        except Exception as error:
-            fail(f"{shape.name}, {form.name}", error)
-            continue
-        finally:
-            torch.cuda.empty_cache()
-        baseline = baseline or found.ms
-        yield with_ratio(found, baseline)
+    yield from measure_formats(shape, DEVICE, formats, fail, blocks)
 
 
 def eager_rows(shape: ModelShape) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -42,6 +43,12 @@ class Sample:
     def drawn(self) -> int:
         """Weights really there."""
         return sum(matrix.q.numel() for matrix in self.matrices)
+
+    def mean(self, bits: Callable[[torch.Tensor], float]) -> float:
+        """Mean over matrices of bits per weight, every weight counting once."""
+        counts = [matrix.q.numel() * matrix.represents for matrix in self.matrices]
+        values = [bits(matrix.q) for matrix in self.matrices]
+        return sum(n * value for n, value in zip(counts, values, strict=True)) / sum(counts)
 
     @property
     def histogram(self) -> torch.Tensor:

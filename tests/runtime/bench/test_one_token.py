@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from runtime.bench import eager_model, warming
-from runtime.bench.one_token import draw_weights, measure_token, pack_block, run_exactly, run_token
+from runtime.bench.one_token import draw_weights, measure_formats, pack_block, run_exactly, run_token
 from runtime.bench.shapes import ModelShape
 from runtime.bench.token_formats import FORMATS, SMALLEST, Dense, Planes, copied, matrix_bytes
 
@@ -31,14 +31,34 @@ def test_reference_is_the_model_it_claims_to_be():
     assert torch.allclose(run_exactly(TINY, weights), w["down"] @ (torch.nn.functional.silu(gate) * up))
 
 
+def refuse(name, error):
+    raise error
+
+
 def test_measurement_counts_bytes_of_all_blocks():
-    rows = measure_token(TINY, DEVICE, [Dense(), Dense("bf16, linears alone", prologues=False)])
+    forms = [Dense(), Dense("bf16, linears alone", prologues=False)]
+    rows = list(measure_formats(TINY, DEVICE, forms, refuse))
     assert rows[0]["ratio"] == 1.0
+    assert rows[1]["ratio"] == rows[0]["ms"] / rows[1]["ms"]
     assert rows[0]["weight_bytes"] == 2 * TINY.linear_weights
     assert rows[0]["bytes_of_bf16"] == 1.0
     assert rows[0]["error"] < 0.03
     assert rows[1]["error"] is None
-    assert all(row["ms"] > 0 for row in rows)
+
+
+def test_times_of_some_blocks_are_scaled_to_all(monkeypatch):
+    monkeypatch.setattr("runtime.bench.one_token._milliseconds", lambda token, x: 3.0)
+    rows = list(measure_formats(TINY, DEVICE, [Dense()], refuse, timed_blocks=1))
+    assert (rows[0]["ms"], rows[0]["timed_blocks"]) == (6.0, 1)
+    assert rows[0]["weight_bytes"] == 2 * TINY.linear_weights
+
+
+def test_a_format_that_fails_leaves_the_others(monkeypatch):
+    failures = []
+    monkeypatch.setattr(Planes, "pack", lambda self, q, scale: 1 / 0)
+    rows = measure_formats(TINY, DEVICE, [SMALLEST, Dense()], lambda name, error: failures.append(name))
+    assert [(row["format"], row["ratio"]) for row in rows] == [("bf16", 1.0)]
+    assert failures == [f"Tiny, {SMALLEST.name}"]
 
 
 def test_copies_share_no_memory():

@@ -73,6 +73,7 @@ def test_every_codec_is_lossless_and_ordered(coded):
     table = lossless_table(coded)
     assert {row["mismatches"] for row in table.rows} == {0}
     totals = {row["codec"]: row["total"] for row in size_table(coded).rows}
+    assert totals["entropy"] <= totals["entropy, all together"]
     assert totals["entropy"] <= totals["Huffman code"] < totals[HUFFMAN.name] < totals[PLAIN.name]
     assert totals["INT8-X, best levels"] <= totals[PAPER.name]
     row = next(row for row in size_table(coded).rows if row["codec"] == ADAPTIVE.name)

@@ -49,7 +49,7 @@ def compare_table(
     tokens: Sequence[Mapping[str, Any]],
     failures: Sequence[str] = (),
 ) -> Table:
-    """Tables 3.2 and 3.5. `tokens`: rows of `measure_formats`, none without a GPU; `failures` become notes."""
+    """Tables 3.2 and 3.5. `tokens`: rows of `measure_formats`, none without a GPU; `failures`: notes."""
     times = {(token["model"], token["format"]): token for token in tokens}
     rows, notes = [], []
     for sample, outcomes in coded:

@@ -32,8 +32,20 @@ from runtime.bench.token_formats import (
 
 Row = dict[str, Any]
 LARGE = (28672, 4096)
-SHAPES = (LARGE, (2560, 1536), (1536, 2048), (9216, 1536), (1536, 4608), (6144, 4096), (4096, 14336))
-COSTS = (SMALLEST, FAST, Planes("INT8-X, adaptive planes, cost 24", escape_cost=24.0), PLAIN_PLANES)
+SHAPES = (
+    LARGE,
+    (2560, 1536),
+    (1536, 2048),
+    (9216, 1536),
+    (1536, 4608),
+    (6144, 4096),
+    (4096, 4096),
+    (4096, 14336),
+)
+FASTER = Planes("INT8-X, adaptive planes, cost 24", escape_cost=24.0)
+COSTS = (SMALLEST, FAST, FASTER, PLAIN_PLANES)
+# Standard deviations, in steps, of Gaussian weights that files hold at about 3.3 and 4.2 bits.
+LOW_RATES = (2.0, 3.5)
 
 
 def random_rows(
@@ -42,6 +54,15 @@ def random_rows(
     """A matrix at the paper's shares."""
     q = paper_mixture().draw(*shape, device=device)
     yield from product_rows(f"random {shape[0]}x{shape[1]}", q, torch.ones(1, device=device), formats)
+
+
+def low_rate_rows(shape: tuple[int, int] = LARGE, device: str = "cuda") -> Iterator[Row]:
+    """Gaussian matrices as coarse as activation-aware steps make them."""
+    for sigma in LOW_RATES:
+        generator = torch.Generator(device).manual_seed(0)
+        values = torch.randn(shape, generator=generator, device=device) * sigma
+        q = values.round_().clamp_(-127, 127).to(torch.int8)
+        yield from product_rows(f"Gaussian, sigma {sigma:g}", q, torch.ones(1, device=device), COSTS[:3])
 
 
 def product_rows(name: str, q: Tensor, scale: Tensor, formats: Sequence[Planes] = COSTS) -> Iterator[Row]:

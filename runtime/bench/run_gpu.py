@@ -68,17 +68,18 @@ def measure(report: GpuReport, models: list[Path]) -> None:
     report.run("eager MiniCPM5-1B", partial(eager_rows, MINICPM))
     for name, section in sections(models):
         report.run(name, section)
+    report.run("small products", small_rows)
     report.run("forecast", partial(forecast_rows, report))
     report.run("token Llama-3-8B", partial(token_rows, LLAMA, LLAMA_BLOCKS, FORMATS, report.fail))
     dfloat = (FORMATS[0], Dfloat())
     report.run("DFloat11 MiniCPM5-1B", partial(token_rows, MINICPM, None, dfloat, report.fail))
-    report.run("small products", small_rows)
     report.run("kernels a token", partial(kernel_rows, MINICPM))
 
 
 def sections(models: Sequence[Path]) -> Iterator[tuple[str, Section]]:
     """Products and decoders of single matrices."""
     yield "products", large_rows
+    yield "low rates", low_rate_rows
     for path in models:
         yield f"real tensors {path.stem}", partial(real_rows, path)
     yield "decoders", ladder_rows
@@ -124,12 +125,19 @@ def large_rows() -> Iterator[Row]:
     yield from random_rows(LARGE, device=DEVICE)
 
 
+def low_rate_rows() -> Iterator[Row]:
+    """The same matrix with few bits."""
+    from runtime.bench import device_products
+
+    yield from device_products.low_rate_rows(device=DEVICE)
+
+
 def small_rows() -> Iterator[Row]:
     """Matrices of both models."""
-    from runtime.bench.device_products import SHAPES, random_rows
+    from runtime.bench.device_products import FASTER, SHAPES, random_rows
 
     for shape in SHAPES[1:]:
-        yield from random_rows(shape, (SMALLEST, FAST), DEVICE)
+        yield from random_rows(shape, (SMALLEST, FAST, FASTER), DEVICE)
 
 
 def real_rows(path: Path) -> Iterator[Row]:

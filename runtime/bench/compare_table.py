@@ -13,7 +13,7 @@ from runtime.bench.bitmap_products import decoder_ladder
 from runtime.bench.coding import ADAPTIVE, HUFFMAN, PAPER, PLAIN
 from runtime.bench.samples import Sample
 from runtime.bench.size_tables import Outcomes
-from runtime.bench.table import Row, Table
+from runtime.bench.table import Row, Table, beside_paper
 
 BF16, DFLOAT = "bf16", "DFloat11 (bf16)"
 BF16_BITS = 16
@@ -66,7 +66,12 @@ def compare_table(
         " tables into 2161 MB and the GB. CPU decode: all linears once, to int8. Lossless bf16 is DFloat11"
         " here and the authors' own BF16X in the paper.",
     ]
-    return Table("3.5", "Beside bf16, plain INT8, Huffman and lossless bf16 (paper: 3.2, 3.5)", rows, notes)
+    return Table(
+        "3.5",
+        "Beside bf16, plain INT8, Huffman and lossless bf16 (paper: 3.2, 3.5)",
+        beside_paper(rows),
+        notes,
+    )
 
 
 def ladder_table(sample: Sample) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,15 @@ Section = Callable[[], Iterable[Row]]
 
 @dataclass(slots=True)
 class GpuReport:
-    """Tables by key, what failed and why, seconds of every section; files `int8x-gpu.json` and `.md`."""
+    """Tables by key, what failed and why, seconds of every section; files `int8x-gpu.json` and `.md`.
+
+    `notes`: what stands below a section's table, by the section's name or how it begins.
+    """
 
     folder: Path
     about: dict[str, Any]
     deadline_s: float
+    notes: Mapping[str, str] = field(default_factory=dict)
     rows: dict[str, list[Row]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -66,8 +70,9 @@ class GpuReport:
 
     def _markdown(self) -> str:
         facts = ", ".join(f"{key} {value}" for key, value in self.about.items())
-        parts = [f"INT8-X on a GPU: {facts}\n"]
+        parts = [f"# INT8-X on a GPU\n\n{facts}.\n"]
         for name, rows in self.rows.items():
-            parts.append(markdown(Table(name, name, same_columns(rows))))
+            notes = [note for start, note in self.notes.items() if name.startswith(start)]
+            parts.append(markdown(Table(name, name, same_columns(rows), notes)))
         parts += [f"{name} failed: {why}\n" for name, why in self.failures.items()]
         return "\n".join(parts)

@@ -9,7 +9,7 @@ import torch
 
 from kernels.int8x.levels import BLOCK, MAX_LEVELS, Levels, bitmap_lengths, coded_bytes, level_counts
 from runtime.bench.samples import Sample
-from runtime.bench.table import Row, Table
+from runtime.bench.table import Row, Table, beside_paper
 
 PAPER_SCHEMES: dict[Levels, float] = {
     (3, 4, 5, 6, 8): 5.33,
@@ -36,7 +36,7 @@ def search_table(samples: list[Sample]) -> Table:
         "One set of levels for all matrices of a model; block tables (an int32 for each bitmap and 1024"
         " weights) are counted, scales are not."
     ]
-    return Table("4.1", "Exhaustive search of levels (paper: 4.1)", rows, notes)
+    return Table("4.1", "Exhaustive search of levels (paper: 4.1)", beside_paper(rows), notes)
 
 
 def sweep_table(samples: list[Sample]) -> Table:
@@ -47,7 +47,7 @@ def sweep_table(samples: list[Sample]) -> Table:
         " 8 bits at the end. A level of b bits holds |q| <= 2^(b-1) - 1, so one of 1 bit holds zeros alone;"
         " the paper's coverages of 1 and 2 bits are about a quarter and half of its 55.5 %."
     ]
-    return Table("4.2", "Sweep of the first level (paper: 4.2)", rows, notes)
+    return Table("4.2", "Sweep of the first level (paper: 4.2)", beside_paper(rows), notes)
 
 
 def bits_of(histogram: torch.Tensor, levels: Levels) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kernels.int8x import entropy_bits, histogram, huffman_bits
 from runtime.bench.coding import HUFFMAN, PAPER, Outcome
 from runtime.bench.samples import Sample
-from runtime.bench.table import Row, Table
+from runtime.bench.table import Row, Table, beside_paper
 
 Outcomes = Mapping[str, Outcome]
 
@@ -30,7 +30,7 @@ def size_table(coded: Sequence[tuple[Sample, Outcomes]]) -> Table:
         " widths, counts and row order of adaptive planes, or block starts and code lengths of Huffman. The"
         " paper's 5.46 leaves tables and scales out."
     )
-    return Table("2.3", "Effective bits (paper: 2.3)", rows, notes)
+    return Table("2.3", "Effective bits (paper: 2.3)", beside_paper(rows), notes)
 
 
 def lossless_table(coded: Sequence[tuple[Sample, Outcomes]]) -> Table:
@@ -47,7 +47,7 @@ def lossless_table(coded: Sequence[tuple[Sample, Outcomes]]) -> Table:
         for sample, outcomes in coded
         for name, outcome in outcomes.items()
     ]
-    return Table("3.3", "Lossless, weight by weight (paper: 3.3)", rows, [])
+    return Table("3.3", "Lossless, weight by weight (paper: 3.3)", beside_paper(rows), [])
 
 
 def _size_rows(sample: Sample, outcomes: Outcomes) -> list[Row]:

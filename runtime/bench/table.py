@@ -8,6 +8,9 @@ from typing import Any
 
 Row = dict[str, Any]
 
+# The one model that the INT8-X paper measured.
+PAPER_MODEL = "MiniCPM5-1B"
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -37,6 +40,15 @@ def same_columns(rows: Sequence[Row]) -> list[Row]:
     """The rows with every column that any of them has, None where it was missing."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     return [{key: row.get(key) for key in columns} for row in rows]
+
+
+def beside_paper(rows: Sequence[Row], model: str = PAPER_MODEL) -> list[Row]:
+    """The rows with the paper's figures only where the weights are those of the model it measured."""
+    ours = [str(row["weights"]).startswith(model) for row in rows]
+    return [
+        {key: value if mine or not key.startswith("paper") else None for key, value in row.items()}
+        for row, mine in zip(rows, ours, strict=True)
+    ]
 
 
 def markdown(table: Table) -> str:

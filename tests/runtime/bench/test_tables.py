@@ -1,6 +1,7 @@
 """The paper's tables on small tensors whose sizes can be counted by hand."""
 
 import json
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -15,7 +16,7 @@ from runtime.bench.mixture import paper_mixture
 from runtime.bench.samples import Sample, random_sample
 from runtime.bench.shapes import LLAMA, MINICPM, ModelShape
 from runtime.bench.size_tables import lossless_table, size_table
-from runtime.bench.table import Table, cell, markdown
+from runtime.bench.table import PAPER_MODEL, Table, cell, markdown
 from runtime.progress import JobContext
 
 TINY = ModelShape("Tiny", 2, 64, 96, 4, 2, 16, 300)
@@ -88,7 +89,8 @@ def test_level_search_is_exhaustive_and_its_sizes_are_real(sample):
     sizes = {s: bits_of(histogram, s) for n in (2, 3) for s in combinations(range(1, 9), n) if s[-1] == 8}
     assert best_of(histogram, 3) == min((s for s in sizes if len(s) == 3), key=sizes.__getitem__)
     assert best_of(histogram, 3, 2)[0] == 2
-    rows = search_table([sample]).rows
+    assert {row["paper"] for row in search_table([sample]).rows} == {None}
+    rows = search_table([replace(sample, name=f"{PAPER_MODEL} shapes")]).rows
     assert {row["paper"] for row in rows} - {None} == set(PAPER_SCHEMES.values())
 
 

@@ -32,8 +32,8 @@ SECONDS, WARM_SECONDS = 460.0, 150.0
 MOST_PROCESSES = 12
 MOST_VARIANTS = 8
 _PRODUCT = (
-    "us: median of replays of a CUDA graph over copies that do not fit the cache; ratio: the time of cuBLAS in"
-    " bf16 over it, from the same run; preparing the input is not counted. bits: everything a matrix keeps on"
+    "us: median of replays of a CUDA graph over copies that do not fit the cache; ratio: the time of bf16 by"
+    " cuBLAS over it, from the same run; preparing the input is not counted. bits: all that a matrix keeps on"
     " the device. error: to float64, relative. extra bytes: the most a call allocates, input and result."
 )
 NOTES = {

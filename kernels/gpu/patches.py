@@ -25,19 +25,20 @@ def patches(
 
 @triton.jit
 def patch_sums(
-    column: tl.tensor,
-    delta: tl.tensor,
+    begin: tuple[tl.tensor, ...],
     columns: tl.tensor,
     deltas: tl.tensor,
     gathered: tl.tensor,
-    first: tl.tensor,
-    last: tl.tensor,
     lane: tl.tensor,
     warp: tl.tensor,
     BATCH: tl.constexpr,
     WARPS: tl.constexpr,
 ) -> Any:
-    """Per vector the lane's share of the patches' part, float32; the first round's patches are at hand."""
+    """Per vector the lane's share of the patches' part, float32.
+
+    `begin`: the first round's column and delta, which are at hand, and the first and last round.
+    """
+    column, delta, first, last = begin
     sums = ((lane * 0).to(tl.float32),) * BATCH
     for base in range(first, last, WARPS):
         next_column, next_delta = patches(columns, deltas, base + WARPS, last, lane, warp)

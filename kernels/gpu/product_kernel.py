@@ -138,6 +138,45 @@ def _sums(
 
 
 # Integers of the shape stay arguments: a kernel for each divisibility would compile for seconds.
+@triton.jit
+def _inputs(
+    digit_sums: tl.tensor,
+    x_scale: tl.tensor,
+    chunks: tl.tensor,
+    digit: tl.tensor,
+    USED: tl.constexpr,
+    CHUNKS: tl.constexpr,
+) -> tuple[tuple[tl.tensor, ...], tuple[tl.tensor, ...]]:
+    """Of every vector: sums of its digits [CHUNKS, 4], and its scale."""
+    chunk = tl.arange(0, CHUNKS)[:, None]
+    partial = ()
+    scales = ()
+    for m in tl.static_range(USED):
+        sums_at = digit_sums + (m * chunks + chunk) * 4 + digit
+        partial = partial + (tl.load(sums_at, mask=chunk < chunks, other=0),)
+        scales = scales + (tl.load(x_scale + m),)
+    return partial, scales
+
+
+@triton.jit
+def _dense(
+    sums: tl.tensor,
+    partial: tl.tensor,
+    x_scale: tl.tensor,
+    width: tl.tensor,
+    mode: tl.tensor,
+    digit: tl.tensor,
+    WARPS: tl.constexpr,
+) -> tl.tensor:
+    """Dense part of 8 rows, float32: sums by digit, less what the codes' zero point adds, put together."""
+    factor = tl.where((width <= 4) & (mode == 0), 1 << width, 1)
+    zero = tl.where(width == 8, 0, (1 << (width - 1)) - (mode == 1).to(tl.int32))
+    offset = tl.sum(partial, 0) * (factor * zero)
+    dense = tl.sum(tl.reshape(sums, [WARPS, 8, 4]), 0) - offset[None, :]
+    power = tl.exp2((8 * digit).to(tl.float32))
+    return tl.sum(dense.to(tl.float32) * power, 1) * (x_scale / factor.to(tl.float32))
+
+
 @triton.jit(do_not_specialize=("rows", "whole", "tail", "chunks"))
 def product_kernel(
     planes: tl.tensor,
@@ -184,33 +223,11 @@ def product_kernel(
     inside = row < rows
     row_scale = tl.load(scale + (row if ROW_SCALES else row * 0), mask=inside, other=0.0)
     digit = tl.arange(0, 4)[None, :]
-    chunk = tl.arange(0, CHUNKS)[:, None]
-    partial = ()
-    x_scales = ()
-    for m in tl.static_range(USED):
-        sums_at = digit_sums + (m * chunks + chunk) * 4 + digit
-        partial = partial + (tl.load(sums_at, mask=chunk < chunks, other=0),)
-        x_scales = x_scales + (tl.load(x_scale + m),)
+    partial, x_scales = _inputs(digit_sums, x_scale, chunks, digit, USED, CHUNKS)
     sums = _sums(group, width, lane, warp, digits, whole, tail, KINDS, BATCH, UNROLL, TAIL, WARPS, ASM)
-    sparse = patch_sums(
-        column,
-        delta,
-        patch_columns,
-        patch_deltas,
-        gathered,
-        first_round,
-        last_round,
-        lane,
-        warp,
-        BATCH,
-        WARPS,
-    )
-    factor = tl.where((width <= 4) & (group[5] == 0), 1 << width, 1)
-    zero = tl.where(width == 8, 0, (1 << (width - 1)) - (group[5] == 1).to(tl.int32))
-    power = tl.exp2((8 * digit).to(tl.float32))
+    begin = (column, delta, first_round, last_round)
+    sparse = patch_sums(begin, patch_columns, patch_deltas, gathered, lane, warp, BATCH, WARPS)
     for m in tl.static_range(USED):
-        offset = tl.sum(partial[m], 0) * (factor * zero)
-        dense = tl.sum(tl.reshape(sums[m], [WARPS, 8, 4]), 0) - offset[None, :]
-        value = tl.sum(dense.to(tl.float32) * power, 1) * (x_scales[m] / factor.to(tl.float32))
+        value = _dense(sums[m], partial[m], x_scales[m], width, group[5], digit, WARPS)
         value += tl.sum(tl.sum(tl.reshape(sparse[m], [WARPS, 8, 4]), 2), 0)
         tl.store(out + m * rows + row, as_type(value * row_scale, out.dtype.element_ty, ASM), mask=inside)

@@ -202,7 +202,8 @@ def test_an_interrupt_of_the_terminal_is_not_its_business(home):
 
 def test_job_names_of_the_command_line_are_known():
     int8x = {"int8x_encode", "int8x_verify", "int8x_inspect"}
-    assert set(jobs.JOBS) == int8x | {"prepare", "tune", "eval_ppl", "doctor"}
+    benches = {"bench_int8x", "bench_tables"}
+    assert set(jobs.JOBS) == int8x | benches | {"prepare", "tune", "eval_ppl", "doctor"}
 
 
 def test_a_full_disk_under_a_library_s_unnamed_file_says_what_to_do(home):

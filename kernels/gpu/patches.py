@@ -25,7 +25,7 @@ def patches(
 
 @triton.jit
 def patch_sums(
-    begin: tuple[tl.tensor, ...],
+    begin: tl.tuple,
     columns: tl.tensor,
     deltas: tl.tensor,
     gathered: tl.tensor,

@@ -146,7 +146,7 @@ def _inputs(
     digit: tl.tensor,
     USED: tl.constexpr,
     CHUNKS: tl.constexpr,
-) -> tuple[tuple[tl.tensor, ...], tuple[tl.tensor, ...]]:
+) -> Any:
     """Of every vector: sums of its digits [CHUNKS, 4], and its scale."""
     chunk = tl.arange(0, CHUNKS)[:, None]
     partial = ()

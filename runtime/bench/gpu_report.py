@@ -19,13 +19,15 @@ Section = Callable[[], Iterable[Row]]
 class GpuReport:
     """Tables by key, what failed and why, seconds of every section; files `int8x-gpu.json` and `.md`.
 
-    `notes`: what stands below a section's table, by the section's name or how it begins.
+    `notes`: what stands below a section's table, by the section's name or how it begins. `only`: beginnings
+    of the sections to run; none: all.
     """
 
     folder: Path
     about: dict[str, Any]
     deadline_s: float
     notes: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
     rows: dict[str, list[Row]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -38,6 +40,8 @@ class GpuReport:
 
     def run(self, name: str, section: Section) -> None:
         """Keep a section's rows as they come; its exception becomes a failure, and the caller goes on."""
+        if self.only and not name.startswith(self.only):
+            return
         if self.left_s <= 0:
             self.fail(name, RuntimeError("no time was left"))
             return

@@ -63,6 +63,7 @@ def main() -> None:
         "--model", type=Path, action="append", default=[], help="a .gguf, a folder, a block file"
     )
     parser.add_argument("--seconds", type=float, default=SECONDS, help="no section begins later than this")
+    parser.add_argument("--only", action="append", default=[], help="sections that begin so, repeatable")
     parser.add_argument("--warm", metavar="I/N", help="only compile every Nth kernel from the Ith on")
     arguments = parser.parse_args()
     if arguments.warm:
@@ -71,7 +72,8 @@ def main() -> None:
         return
     if not torch.cuda.is_available():
         parser.error("there is no GPU that torch can use")
-    measure(GpuReport(arguments.out, about(), arguments.seconds, NOTES), arguments.model)
+    report = GpuReport(arguments.out, about(), arguments.seconds, NOTES, tuple(arguments.only))
+    measure(report, arguments.model)
 
 
 def about() -> Row:

@@ -103,3 +103,10 @@ def test_a_missing_package_is_said():
     assert "dfloat11" in dfloat.missing()
     with pytest.raises(ImportError, match="dfloat11"):
         dfloat.compress(torch.zeros(2, 2, dtype=torch.bfloat16))
+
+
+def test_only_the_sections_asked_for_run(tmp_path):
+    report = GpuReport(tmp_path, {}, 60.0, only=("products", "token"))
+    for name in ("products", "prepare", "token Llama"):
+        report.run(name, lambda name=name: [{"is": name}])
+    assert list(report.rows) == ["products", "token Llama"]

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from kernels.gpu import decode as planes_decode
 from kernels.gpu.bitmap_product import bitmap_product
-from kernels.gpu.prepare import prepare
+from kernels.gpu.prepare import new_prepared, prepare
 from kernels.int8x import absmax_scales, entropy_bits, histogram, quantise
 from runtime.bench.block_file import block_linears
 from runtime.bench.gpu_timing import copies_needed, graph_microseconds
@@ -154,3 +154,13 @@ def extra_bytes(call: Callable[[], object]) -> int | None:
     call()
     torch.cuda.synchronize()
     return torch.cuda.max_memory_allocated() - before
+
+
+def measure_prepare(columns: int, prologue: str) -> Row:
+    """Time of `prepare` for one vector; `prologue` is "none", "norm" or "gate"."""
+    x = torch.randn(columns, device="cuda", dtype=torch.bfloat16)
+    other = torch.randn(columns, device="cuda", dtype=torch.bfloat16)
+    options: dict[str, Any] = {"none": {}, "norm": {"norm": other}, "gate": {"up": other}}[prologue]
+    out = new_prepared(1, columns, x.device)
+    time = graph_microseconds([lambda: prepare(x, out=out, **options)] * 16)
+    return {"columns": columns, "prologue": prologue, "microseconds": time}

@@ -193,7 +193,7 @@ def decode_rows() -> Iterator[Row]:
 
 def prepare_rows() -> Iterator[Row]:
     """Inputs of products, with and without norm and gate."""
-    from runtime.bench.gpu_products import measure_prepare
+    from runtime.bench.device_products import measure_prepare
 
     for columns, prologue in (
         (1536, "norm"),

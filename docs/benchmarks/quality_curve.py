@@ -1,8 +1,9 @@
 """Quality per byte: KL to the source against bits per weight of the decoder's linears, beside the rivals.
 
 INT8-X at many rates and in its presets, round-to-nearest in groups of 128, plain INT8, and llama.cpp's own
-quantiser on the same weights. Embedding and head stay in full precision for everybody; scales, tables and
-permutations count. llama.cpp replaces K-quants by others in rows that are no multiple of 256. Forms are evaluated one after the other on the same windows.
+quantiser on the same weights (it replaces K-quants in rows that are no multiple of 256). Embedding and head
+stay in full precision for everybody; scales, tables and permutations count. Forms are evaluated one after the
+other on the same windows.
 
     python docs/benchmarks/quality_curve.py --model MODEL.gguf --text FILE --out docs/benchmarks/int8x-quality
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kernels.gpu.decode_kernel import decode_kernel, patch_kernel
+from kernels.gpu.decode_kernel import decode_kernel
 from kernels.gpu.fields import STEP_COLUMNS
 from kernels.gpu.planes import DevicePlanes
 from kernels.gpu.primitives import launch
 from kernels.gpu.saving import scratch_asm
 
 _WARPS = 4
+# Columns that a lane stores at once.
+_PART = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +79,13 @@ def _decode(
     if last > whole:
         start = max(first, whole)
         _launch(planes, panel, out, start, last - start, 1, asm)
-    if planes.patch_deltas.numel():
-        _patch(planes, panel, out, asm)
     return out
 
 
 def _vectorised(panel: _Panel, out: Tensor) -> bool:
-    """Whether every lane's 32 columns are whole 16-byte parts at aligned addresses."""
-    unit = 16 // out.element_size()
-    return panel.columns[0] % unit == 0 and panel.columns[1] % unit == 0 and out.data_ptr() % 16 == 0
+    """Whether the panel's columns are whole parts of 8, at addresses aligned to them."""
+    aligned = out.data_ptr() % (_PART * out.element_size()) == 0
+    return aligned and panel.columns[0] % _PART == 0 and panel.columns[1] % _PART == 0
 
 
 def _launch(
@@ -98,7 +98,6 @@ def _launch(
     asm: bool | None,
 ) -> None:
     """Decode `count` supersteps of `steps` steps."""
-    vectors = _vectorised(panel, out)
     launch(
         decode_kernel,
         (planes.groups, -(-count // _WARPS)),
@@ -106,9 +105,11 @@ def _launch(
         planes.table,
         planes.offsets,
         planes.stream,
+        planes.patch_columns,
+        planes.patch_deltas,
         planes.permutation,
         planes.scale,
-        out.view(torch.int32) if vectors else out,
+        out,
         *panel.rows,
         *panel.columns,
         first_step,
@@ -118,31 +119,13 @@ def _launch(
         UNROLL=planes.unroll,
         STEPS=steps,
         KINDS=planes.kinds,
+        ALL_ROWS=panel.rows == (0, planes.rows),
         ROW_SCALES=planes.scale.numel() > 1,
+        PATCHES=planes.patch_deltas.numel() > 0,
         BF16=out.dtype == torch.bfloat16,
-        VECTOR=vectors,
+        VECTOR=_vectorised(panel, out),
         SPACE=scratch_asm(_WARPS, steps, planes.kinds),
         WARPS=_WARPS,
         asm=asm,
         num_warps=_WARPS,
-    )
-
-
-def _patch(planes: DevicePlanes, panel: _Panel, out: Tensor, asm: bool | None) -> None:
-    launch(
-        patch_kernel,
-        (planes.groups,),
-        planes.table,
-        planes.patch_columns,
-        planes.patch_deltas,
-        planes.permutation,
-        planes.scale,
-        out,
-        *panel.rows,
-        *panel.columns,
-        out.shape[1],
-        ROW_SCALES=planes.scale.numel() > 1,
-        BF16=out.dtype == torch.bfloat16,
-        asm=asm,
-        num_warps=1,
     )

@@ -64,6 +64,37 @@ def test_panels(columns):
     assert torch.equal(panel, (q[3:13, first:last].float() * 0.5).bfloat16())
 
 
+@pytest.mark.parametrize("columns", [(0, 1200), (512, 1024), (500, 1111)])
+def test_more_patches_than_warps_take_in_a_round(columns):
+    q = spread_rows(8, 1200, 2.0, spread=0.1).clamp(-8, 7)
+    q[3, ::13] = -128
+    q[6, 511:513] = 127
+    planes = _packed(q, torch.tensor([0.3]), unroll=1, forms=(Form(4),))
+    assert int(planes.table[-1, 2]) > 20
+    panel = q[:, columns[0] : columns[1]]
+    assert torch.equal(decode_int8(planes, column_range=columns).cpu(), panel)
+    assert torch.equal(decode_bf16(planes, None, columns).cpu(), (panel.float() * 0.3).bfloat16())
+
+
+@pytest.mark.parametrize("form", [Form(3), Form(8), Form(6, 5), Form(2, 4, True)], ids=str)
+def test_bf16_rounds_like_torch(form):
+    q = torch.arange(-128, 128).to(torch.int8).repeat(8, 1)
+    if form.short_bits:
+        q = q % (1 << form.width - 1)
+        q[:, ::5] = form.highest
+    # Some multiples of the second and third lie halfway between two values of bf16.
+    scale = torch.tensor([1.0, 129 / 256, 257 / 256, 1.00390625 / 3, 0.0, -0.7, 2.0**-120, 2.0**120])
+    planes = _packed(q, scale, forms=(form,) if not form.escaped else (form, Form(8)))
+    assert torch.equal(decode_bf16(planes).cpu(), (q.float() * scale[:, None]).bfloat16())
+
+
+def test_a_buffer_that_is_not_aligned():
+    q = spread_rows(8, 256, 4.0)
+    buffer = torch.zeros(8 * 256 + 1, dtype=torch.bfloat16, device=DEVICE)[1:].view(8, 256)
+    assert decode_bf16(_packed(q, forms=SOME), out=buffer) is buffer
+    assert torch.equal(buffer.cpu(), q.bfloat16())
+
+
 def test_panels_must_lie_inside():
     planes = _packed(spread_rows(8, 130, 3.0))
     with pytest.raises(ValueError, match="not inside"):

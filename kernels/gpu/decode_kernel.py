@@ -110,6 +110,25 @@ def _store_steps(
         store_parts(out + at, mine, coding, left - at, right - at, 32 if VECTOR else 8, VECTOR, BF16, ASM)
 
 
+@triton.jit
+def _place(
+    first_step: tl.tensor,
+    whole: tl.tensor,
+    tail: tl.tensor,
+    thread: tl.tensor,
+    UNROLL: tl.constexpr,
+    STEPS: tl.constexpr,
+    WARPS: tl.constexpr,
+) -> Any:
+    """First step of the program, end of such supersteps, the warp's own step, the one it reads, its entry."""
+    begin = first_step + tl.program_id(1) * (WARPS * STEPS)
+    end = whole * UNROLL + (0 if STEPS == UNROLL else tail)
+    mine = begin + thread // 32 * STEPS
+    step = tl.minimum(mine, end - STEPS)
+    entry = step // UNROLL if STEPS == UNROLL else step - whole * UNROLL + whole
+    return begin, end, mine, step, entry
+
+
 @triton.jit(
     do_not_specialize=(
         "first_row", "last_row", "first_column", "last_column", "first_step", "whole", "tail", "stride"
@@ -161,15 +180,10 @@ def decode_kernel(
         row_scale = tl.load(scale + (row if ROW_SCALES else row * 0), mask=wanted, other=0.0)
         address = scratch(thread, SPACE) if KINDS > 1 and ASM else lane
         group, width, first, last = group_lines(planes, table, offsets, stream, address, tl.program_id(0))
-        begin = first_step + tl.program_id(1) * (WARPS * STEPS)
-        end = whole * UNROLL + (0 if STEPS == UNROLL else tail)
-        mine = begin + thread // 32 * STEPS
-        step = tl.minimum(mine, end - STEPS)
-        entry = step // UNROLL if STEPS == UNROLL else step - whole * UNROLL + whole
+        begin, end, mine, step, entry = _place(first_step, whole, tail, thread, UNROLL, STEPS, WARPS)
         codes = _decoded_group(group, width, lane, step, entry, KINDS, STEPS, BF16, ASM)
         patches = (patch_columns, patch_deltas, first, last)
-        if PATCHES:
-            patch = patch_round(patches, first, thread)
+        patch = patch_round(patches, first, thread) if PATCHES else 0
         target = out + (row - first_row).to(tl.int64) * stride - first_column
         left = tl.where(wanted, first_column, 1 << 30)
         coding = _coding(group[5], width, row_scale)
@@ -178,5 +192,5 @@ def decode_kernel(
         if PATCHES:
             left = tl.maximum(left, begin * 128)
             right = tl.minimum(last_column, tl.minimum(begin + WARPS * STEPS, end) * 128)
-            bounds = extremes(group, width)
-            store_patches(target, patch, patches, bounds, row_scale, thread, left, right, WARPS, BF16, ASM)
+            ends = extremes(group, width)
+            store_patches(target, patch, patches, ends, row_scale, thread, left, right, WARPS, BF16, ASM)

@@ -54,8 +54,8 @@ class Tap:
         self._tokens = 0
 
     def prefill(self, x: torch.Tensor) -> torch.Tensor:
-        """[tokens, n_in] -> [tokens, n_out]."""
-        y = torch.nn.functional.linear(x, self.weight)
+        """float32 [tokens, n_in] -> [tokens, n_out], multiplied in the weight's own type."""
+        y = torch.nn.functional.linear(x.to(self.weight.dtype), self.weight).float()
         if y.requires_grad:
             seen = x.detach()
             y.register_hook(lambda gradient: self._add(seen, gradient))

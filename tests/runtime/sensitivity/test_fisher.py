@@ -24,6 +24,11 @@ PLACES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def full_precision(monkeypatch):
+    monkeypatch.setattr(fisher, "compute_type", lambda: torch.float32)
+
+
 def texts(count, length, seed=3):
     generator = torch.Generator().manual_seed(seed)
     return [torch.randint(0, 97, (length,), generator=generator) for _ in range(count)]
@@ -141,6 +146,17 @@ def test_a_head_larger_than_all_blocks_gets_fewer_labels():
     )  # fmt: skip
     linears = 2 * (3 * 64 + 64 + 2 * 64 + 64) * 64
     assert fisher._labels_apart(spec) == round(100_000 * 64 / linears)
+
+
+def test_products_in_bfloat16_give_nearly_the_same_figures(source, monkeypatch):
+    batches = texts(20, 60)
+    exact = sensitivity.measure(source, batches, SILENT)
+    monkeypatch.setattr(fisher, "compute_type", lambda: torch.bfloat16)
+    rounded = sensitivity.measure(source, batches, SILENT)
+    for one, two in zip(exact, rounded, strict=True):
+        for kind in LINEAR_KINDS:
+            assert two[kind].total == pytest.approx(one[kind].total, rel=0.15)
+            assert not torch.equal(one[kind].outputs, two[kind].outputs)
 
 
 def test_it_stops_when_asked(source):

@@ -24,22 +24,19 @@ class DevicePlanes:
     Rows are sorted by mean |q| and taken in groups of 8; columns in steps of 128, and `unroll` steps make a
     superstep (the steps left over are supersteps of one). Zero rows and columns fill the last of each.
 
-    kinds        bit 1: some group is escaped; bit 2: some is listed; bit 0 is always set. planes
-    int32 words: group after group, in it superstep after superstep, each in lane order. table        int32
-    [groups + 1, 4]: plane offset in units of 32 words, `Form.key`, first patch round, first
-                 entry of `offsets`. The last line only ends the patches.
-    offsets      int32: where in `stream` each superstep of a group begins, in bits for escaped groups, in
-    words
-                 for listed ones, which also have the end of the last.
-    stream       int32 words: short codes of escaped weights, most significant bit first, ordered by group,
-                 superstep, lane, step and position; and the lists of `lists.pack_lists`.
-    patch_columns, patch_deltas
-                 int16 (read as unsigned), int8 [rounds, 32]: weight += delta; lane 4 g + c serves row g of
-                 a group.
-    permutation  int16 (read as unsigned) or int32 [8 groups]: the matrix row of each sorted row; `rows` or
-    more
-                 for the zero rows.
-    scale        float32 [1] or [rows]: the weight of q is q * scale.
+    kinds: bit 1: some group is escaped; bit 2: some is listed; bit 0 is always set.
+    planes: int32 words; group after group, in it superstep after superstep, each in lane order.
+    table: int32 [groups + 1, 4]: plane offset in units of 32 words, `Form.key`, first patch round, first
+    entry of `offsets`. The last line only ends the patches.
+    offsets: int32: where in `stream` each superstep of a group begins, in bits for escaped groups, in words
+    for listed ones, which also have the end of the last.
+    stream: int32 words: short codes of escaped weights, most significant bit first, ordered by group,
+    superstep, lane, step and position; and the lists of `lists.pack_lists`.
+    patch_columns, patch_deltas: int16 (read as unsigned) and int8, both [rounds, 32]: weight += delta; lane
+    4 g + c serves row g of a group.
+    permutation: int16 (read as unsigned) or int32 [8 groups]: the matrix row of each sorted row; `rows` or
+    more for the zero rows.
+    scale: float32 [1] or [rows]: the weight of q is q * scale.
     """
 
     rows: int

@@ -40,46 +40,6 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, asm: bool | None = No
 
 
 @triton.jit
-def load_words4(pointers: tl.tensor, mask: tl.tensor, ASM: tl.constexpr) -> Any:
-    """Four consecutive words, 16-byte aligned, read once (kept out of L1); zeros where int32 `mask` is 0."""
-    if ASM:
-        return tl.inline_asm_elementwise(
-            "{ .reg .pred p; setp.ne.s32 p,$5,0; mov.u32 $0,0; mov.u32 $1,0; mov.u32 $2,0; mov.u32 $3,0;"
-            " @p ld.global.nc.L1::no_allocate.v4.u32 {$0,$1,$2,$3},[$4]; }",
-            "=&r,=&r,=&r,=&r,l,r",
-            [pointers, mask],
-            dtype=(tl.uint32, tl.uint32, tl.uint32, tl.uint32),
-            is_pure=True,
-            pack=1,
-        )
-    else:
-        w0 = tl.load(pointers, mask=mask != 0, other=0).to(tl.uint32, bitcast=True)
-        w1 = tl.load(pointers + 1, mask=mask != 0, other=0).to(tl.uint32, bitcast=True)
-        w2 = tl.load(pointers + 2, mask=mask != 0, other=0).to(tl.uint32, bitcast=True)
-        w3 = tl.load(pointers + 3, mask=mask != 0, other=0).to(tl.uint32, bitcast=True)
-        return w0, w1, w2, w3
-
-
-@triton.jit
-def load_words2(pointers: tl.tensor, mask: tl.tensor, ASM: tl.constexpr) -> Any:
-    """Two consecutive words, 8-byte aligned, read once; zeros where `mask` (int32) is 0."""
-    if ASM:
-        return tl.inline_asm_elementwise(
-            "{ .reg .pred p; setp.ne.s32 p,$3,0; mov.u32 $0,0; mov.u32 $1,0;"
-            " @p ld.global.nc.L1::no_allocate.v2.u32 {$0,$1},[$2]; }",
-            "=&r,=&r,l,r",
-            [pointers, mask],
-            dtype=(tl.uint32, tl.uint32),
-            is_pure=True,
-            pack=1,
-        )
-    else:
-        w0 = tl.load(pointers, mask=mask != 0, other=0).to(tl.uint32, bitcast=True)
-        w1 = tl.load(pointers + 1, mask=mask != 0, other=0).to(tl.uint32, bitcast=True)
-        return w0, w1
-
-
-@triton.jit
 def load_shared_input4(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
     """Four consecutive words, 16-byte aligned, of an input that many warps read (kept in L1)."""
     if ASM:

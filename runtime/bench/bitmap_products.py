@@ -8,19 +8,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
-from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from kernels.gpu.ladder import decode_bit_loop, decode_vectorised
 from kernels.int8x import PAPER_LEVELS, BitmapStreams, check_streams, decode, encode
-from runtime.bench.gpu_timing import copies_needed, graph_microseconds
 
 if TYPE_CHECKING:
-    from kernels.gpu.bitmap_pack import BitmapPlanes
+    pass
 
 Call = Callable[[], object]
 
@@ -75,41 +72,6 @@ def decode_rates(
         "copy": (wide.clone, 4 * q.numel()),
     }
     return {name: moved / _event_seconds(call, repeats) / 1e9 for name, (call, moved) in calls.items()}
-
-
-def product_times(n_out: int = 28672, n_in: int = 4096, *, batch: int = 1) -> dict[str, float]:
-    """The fused (3, 5, 8) product on a GPU beside cuBLAS in bfloat16, both over rotated weights.
-
-    `*_us` are microseconds a call, without preparing x, which several products share; `error` is relative to
-    float64, `bits` per weight count everything.
-    """
-    from kernels.gpu.bitmap_pack import pack_bitmap
-    from kernels.gpu.bitmap_product import bitmap_product
-    from kernels.gpu.prepare import prepare
-
-    q = synthetic_weights(n_out, n_in).cuda()
-    x = torch.randn(batch, n_in, device="cuda")
-    dense, planes = q.to(torch.bfloat16), pack_bitmap(q, torch.ones(1, device="cuda"))
-    prepared, narrow = prepare(x), x.to(torch.bfloat16)
-    exact = x.double() @ q.double().t()
-    error = (bitmap_product(planes, prepared).double() - exact).norm() / exact.norm()
-    packed = [_copied(planes) for _ in range(copies_needed(planes.nbytes))]
-    plain = [dense.clone() for _ in range(copies_needed(dense.nbytes))]
-    fused_us = graph_microseconds([partial(bitmap_product, part, prepared) for part in packed])
-    bf16_us = graph_microseconds([partial(torch.mm, narrow, part.t()) for part in plain])
-    return {
-        "fused_us": fused_us,
-        "bf16_us": bf16_us,
-        "ratio": bf16_us / fused_us,
-        "bits": 8 * planes.nbytes / q.numel(),
-        "error": float(error),
-    }
-
-
-def _copied(planes: BitmapPlanes) -> BitmapPlanes:
-    parts = ((field.name, getattr(planes, field.name)) for field in fields(planes))
-    copied: dict[str, Any] = {name: part.clone() for name, part in parts if torch.is_tensor(part)}
-    return replace(planes, **copied)
 
 
 def _cpu_decoders(streams: BitmapStreams) -> dict[str, Call]:

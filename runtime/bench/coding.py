@@ -69,13 +69,12 @@ class Codec:
 
 @dataclass(slots=True)
 class Outcome:
-    """Sums over matrices: bits and weights they stand for; weights really coded, wrong ones, and seconds."""
+    """Sums over matrices: bits, weights they stand for, weights coded, wrong ones, seconds of decoding."""
 
     parts: Parts = field(default_factory=Parts)
     weights: float = 0.0
     compared: int = 0
     mismatches: int = 0
-    encode_s: float = 0.0
     decode_s: float = 0.0
 
     @property
@@ -85,14 +84,11 @@ class Outcome:
 
     def add(self, codec: Codec, matrix: Matrix) -> None:
         """Code and decode one matrix and compare weight by weight."""
-        started = time.perf_counter()
         streams = codec.encode(matrix.q)
-        encoded = time.perf_counter()
         codec.check(streams)
         checked = time.perf_counter()
         decoded = codec.decode(streams).reshape(matrix.q.shape)
         self.decode_s += time.perf_counter() - checked
-        self.encode_s += encoded - started
         self.parts = self.parts.plus(codec.parts(streams), matrix.represents)
         self.parts = self.parts.plus(Parts(scales=matrix.scale_bits), matrix.represents)
         self.weights += matrix.represents * matrix.q.numel()

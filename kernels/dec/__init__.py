@@ -12,6 +12,7 @@ from kernels.dec.residual import (
 )
 from kernels.dec.rtn import GROUP, GroupCodes, dequantise, group_count, quantise_rtn
 from kernels.dec.selection import bucket_bounds, bucket_mask, exact_mask, random_mask, static_mask
+from kernels.dec.table import TableCodes, dequantise_table
 
 __all__ = [
     "CHUNK",
@@ -19,12 +20,14 @@ __all__ = [
     "OP_GROUPS",
     "GroupCodes",
     "Residual",
+    "TableCodes",
     "bucket_bounds",
     "bucket_mask",
     "chunk_bounds",
     "chunk_share",
     "dequantise",
     "dequantise_residual",
+    "dequantise_table",
     "exact_mask",
     "group_count",
     "int4_op_codes",

@@ -13,8 +13,8 @@ from torch import Tensor
 from kernels.gpu.fields import GROUP_ROWS, LANES, PIECES, REGISTERS, STEP_COLUMNS
 
 
-def _registers(codes: Tensor) -> Tensor:
-    """[8 groups, columns] -> [groups, steps, lanes, registers, bytes]."""
+def lane_registers(codes: Tensor) -> Tensor:
+    """Codes [8 groups, 128 steps] -> [groups, steps, lanes, registers, bytes]."""
     groups, steps = codes.shape[0] // GROUP_ROWS, codes.shape[1] // STEP_COLUMNS
     split = codes.view(groups, GROUP_ROWS, steps, 4, 4, 4, 2)  # group, g, step, c, j, i, h
     return split.permute(0, 2, 1, 3, 4, 6, 5).reshape(groups, steps, LANES, REGISTERS, 4)
@@ -22,7 +22,7 @@ def _registers(codes: Tensor) -> Tensor:
 
 def _lane_words(codes: Tensor, width: int) -> Tensor:
     """int32 [groups, steps, lanes, width]: the words of `fields.PIECES`."""
-    registers = _registers(codes)
+    registers = lane_registers(codes)
     packed = torch.zeros(*registers.shape[:3], width, 4, dtype=torch.uint8, device=codes.device)
     for piece in PIECES[width]:
         bits = (registers[..., piece.register, :] >> piece.source) & ((1 << piece.count) - 1)
@@ -49,10 +49,15 @@ def _supersteps(per_step: Tensor, unroll: int) -> tuple[Tensor, Tensor]:
     return main.transpose(2, 3).reshape(groups, whole, lanes, unroll * count), per_step[:, whole * unroll :]
 
 
+def in_supersteps(lane_words: Tensor, unroll: int) -> Tensor:
+    """Words [groups, steps, lanes, n] as warps load them: [groups, words], superstep after superstep."""
+    main, tail = _supersteps(lane_words, unroll)
+    return torch.cat([_vectors(main).flatten(1), _vectors(tail).flatten(1)], 1)
+
+
 def superstep_words(codes: Tensor, width: int, unroll: int) -> Tensor:
     """Planes of uint8 codes [8 groups, columns]: int32 [groups, words], superstep after superstep."""
-    main, tail = _supersteps(_lane_words(codes, width), unroll)
-    return torch.cat([_vectors(main).flatten(1), _vectors(tail).flatten(1)], 1)
+    return in_supersteps(_lane_words(codes, width), unroll)
 
 
 def escape_order(values: Tensor, unroll: int) -> tuple[Tensor, Tensor]:
@@ -62,7 +67,7 @@ def escape_order(values: Tensor, unroll: int) -> tuple[Tensor, Tensor]:
     the sums, int64 [groups * supersteps], count escapes when the values are a mask.
     """
     groups = values.shape[0] // GROUP_ROWS
-    positions = _registers(values).flatten(3).flip(-1)
+    positions = lane_registers(values).flatten(3).flip(-1)
     main, tail = _supersteps(positions, unroll)
     sums = torch.cat([main.sum((2, 3)), tail.sum((2, 3))], 1)
     return torch.cat([main.reshape(groups, -1), tail.reshape(groups, -1)], 1), sums.view(-1)
@@ -75,7 +80,7 @@ def list_order(values: Tensor, unroll: int) -> tuple[Tensor, list[int]]:
     That order is superstep, step, half of the registers, lane, register, byte: the order of shared memory.
     """
     groups, steps = values.shape[0] // GROUP_ROWS, values.shape[1] // STEP_COLUMNS
-    halves = _registers(values).view(groups, steps, LANES, 2, 16).transpose(2, 3)
+    halves = lane_registers(values).view(groups, steps, LANES, 2, 16).transpose(2, 3)
     whole = steps // unroll
     size = GROUP_ROWS * STEP_COLUMNS
     return halves.reshape(groups, -1), [unroll * size] * whole + [size] * (steps - whole * unroll)

@@ -5,9 +5,9 @@ everything else is float32. An empty array stands for "not there" (no bias, no c
 """
 
 from kernels.cpu.attention import attend
-from kernels.cpu.correction import correct
+from kernels.cpu.correction import NOT_FINITE, correct
 from kernels.cpu.gating import gate
 from kernels.cpu.head import sharpen
 from kernels.cpu.norms import finish_block, start_linear
 
-__all__ = ["attend", "correct", "finish_block", "gate", "sharpen", "start_linear"]
+__all__ = ["NOT_FINITE", "attend", "correct", "finish_block", "gate", "sharpen", "start_linear"]

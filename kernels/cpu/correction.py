@@ -1,6 +1,7 @@
 """DecDEC's correction of one linear for one token: bucket selection, gather, product.
 
-Same rule as `kernels.dec.selection.bucket_mask`, bit for bit in what it selects; here in one compiled pass.
+Same rule as `kernels.dec.selection.bucket_mask`, bit for bit in what it selects; here in one compiled pass,
+and a token with an input that is not finite is not corrected at all.
 All layers of a kind lie in one stack and share their scratch: between two tokens the weights push everything
 else out of the cache, and every further array a call touches would cost a trip to memory.
 """
@@ -20,6 +21,7 @@ AHEAD = 12
 HALF = 16
 CHUNK = 1024
 CODE_ZERO = 8
+NOT_FINITE = -1
 _LAST = np.float32(HALF - 1)
 _ZERO = np.float32(0.0)
 _LOW = np.uint8(15)
@@ -38,13 +40,16 @@ def correct(
     chosen: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """out = scale * sum over selected channels of x[c] * residual[c]; returns how many were selected.
+    """out = scale * sum over selected channels of x[c] * residual[c]; returns how many were selected,
+    or NOT_FINITE where an input is no finite number: such a token has no largest channels.
 
     x float32 [n_in]; counts int64 [layers, chunks]: channels to take of each 1024; bounds float32
     [layers, chunks, 2]: bk0 and bk15; codes uint8 [layers, n_in, ceil(n_out / 2)], see `pack_halves`;
     scale bfloat16 bits [layers, n_out]; buckets uint8 [n_in] and chosen int32 [n_in] are scratch; out float32
-    [2 * ceil(n_out / 2)]. With nothing to select, out is left alone.
+    [2 * ceil(n_out / 2)]. With nothing selected, out is left alone.
     """
+    if not _is_finite(x):
+        return NOT_FINITE
     total = 0
     for j in range(counts.shape[1]):
         if counts[layer, j] > 0:
@@ -60,6 +65,15 @@ def correct(
     return total
 
 
+@njit_relaxed
+def _is_finite(x: np.ndarray) -> bool:
+    """Whether all values are: zero times one that is not gives NaN, and the sum keeps it."""
+    total = _ZERO
+    for i in range(U(x.size)):
+        total += x[i] * _ZERO
+    return bool(total == _ZERO)
+
+
 @njit
 def _bucket(
     x: np.ndarray, start: int, stop: int, top: np.float32, middle: np.float32, out: np.ndarray
@@ -70,7 +84,6 @@ def _bucket(
     lower = np.float32(np.float32(HALF) / middle) if middle > _ZERO else _ZERO
     for i in range(np.uint64(start), np.uint64(stop)):
         magnitude = abs(x[i])
-        magnitude = magnitude if magnitude >= _ZERO else _ZERO
         high = np.float32(np.float32(top - magnitude) * upper)
         low = np.float32(np.float32(middle - magnitude) * lower)
         value = high if magnitude >= middle else low

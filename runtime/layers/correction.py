@@ -15,11 +15,14 @@ NOTHING = np.empty(0, np.float32)
 
 
 class CorrectionStack:
-    """Residuals of one linear kind, layer by layer, in host memory; `k_chunk` holds for all of them."""
+    """Residuals of one linear kind, layer by layer, in host memory; `k_chunk` holds for all of them.
+
+    `not_finite` counts the corrections left out because an input was NaN or infinite.
+    """
 
     def __init__(self, layers: int, n_in: int, n_out: int) -> None:
         half = (n_out + 1) // 2
-        self.n_in, self.n_out, self.k_chunk = n_in, n_out, 0
+        self.n_in, self.n_out, self.k_chunk, self.not_finite = n_in, n_out, 0, 0
         self.codes = torch.empty(layers, n_in, half, dtype=torch.uint8)
         # Scales are read with every correction from cold memory; half the bytes cost 0.2 % of a correction.
         self.scale = torch.empty(layers, n_out, dtype=torch.bfloat16)
@@ -57,7 +60,11 @@ class CorrectionStack:
         """Correction float32 [n_out] for x float32 [n_in]; empty when nothing is selected. Reused buffer."""
         if self.k_chunk == 0:
             return NOTHING
-        return self._result if cpu.correct(x, layer, *self._arrays) else NOTHING
+        selected = cpu.correct(x, layer, *self._arrays)
+        if selected > 0:
+            return self._result
+        self.not_finite += selected == cpu.NOT_FINITE
+        return NOTHING
 
 
 class Correction:

@@ -100,3 +100,15 @@ def test_the_last_short_chunk_gets_its_share(weight):
     layer, _, _ = compensated(weight)
     layer.correction.stack.set_k_chunk(64)
     assert layer.correction.stack.channels == 64 + 8
+
+
+def test_a_token_with_a_value_that_is_not_finite_gets_the_base_alone_and_is_counted(weight, inputs):
+    layer, _, _ = compensated(weight)
+    stack = layer.correction.stack
+    stack.set_k_chunk(64)
+    broken = inputs[:1].clone()
+    broken[0, 700] = float("inf")
+    torch.testing.assert_close(layer.decode(broken), layer.base.decode(broken), equal_nan=True)
+    assert stack.not_finite == 1
+    assert not torch.equal(layer.decode(inputs[:1]), layer.base.decode(inputs[:1]))
+    assert stack.not_finite == 1

@@ -1,4 +1,4 @@
-"""What quantisation lost, in 4-bit symmetric codes with one scale per output channel.
+"""What quantisation lost, in symmetric codes with one scale per output channel: 4 bits, or others to compare.
 
 Codes lie by *input* channel, so one corrected channel is one contiguous run: [n_in, n_out], packed to
 [n_in, ceil(n_out / 8)] int32 with output 8w + j in bits 4j .. 4j+3 of word w (two's complement).
@@ -6,6 +6,7 @@ Codes lie by *input* channel, so one corrected channel is one contiguous run: [n
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,15 +14,17 @@ import torch
 
 from kernels.cpu.scale_search import best_scales
 
+BITS = 4
 LEVEL = 7
 CANDIDATES = 32
-SMALLEST = 0.35
+# Where the grid of scales begins, as a share of absmax / level: with few levels the best scale clips much.
+SMALLEST = {2: 0.04, 4: 0.35, 8: 0.6}
 ROWS_AT_ONCE_ELEMENTS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """codes int8 [n_in, n_out] in -7..7; scale float32 [n_out]."""
+    """codes int8 [n_in, n_out], in -7..7 with 4 bits; scale float32 [n_out]."""
 
     codes: torch.Tensor
     scale: torch.Tensor
@@ -31,16 +34,26 @@ class Residual:
             raise ValueError(f"residual scale {list(self.scale.shape)} does not fit {list(self.codes.shape)}")
 
 
-def quantise_residual(residual: torch.Tensor) -> Residual:
-    """Code residual [n_out, n_in] (float32); each row's scale is the grid point of least squared error."""
-    residual = residual.float()
+def residual_level(bits: int) -> int:
+    """The largest code of a residual: 2**(bits-1) - 1. ValueError for bits without a grid of scales."""
+    if bits not in SMALLEST:
+        raise ValueError(f"a residual has {', '.join(map(str, SMALLEST))} bits, not {bits}")
+    return int(2 ** (bits - 1)) - 1
+
+
+def quantise_residual(residual: torch.Tensor, bits: int = BITS) -> Residual:
+    """Code residual [n_out, n_in] (float32); each row's scale is the grid point of least squared error.
+
+    Source: DecDEC 4.2. `bits` 2, 4 or 8; only 4 can be packed and served, others are there to compare.
+    """
+    residual, level = residual.float(), residual_level(bits)
     n_out, n_in = residual.shape
     rows = max(1, ROWS_AT_ONCE_ELEMENTS // n_in)
-    scale = _best_scale(residual.contiguous())
+    scale = _best_scale(residual.contiguous(), bits)
     codes = torch.empty(n_in, n_out, dtype=torch.int8)
     for start in range(0, n_out, rows):
         part = slice(start, start + rows)
-        codes[:, part] = _codes(residual[part], scale[part, None]).to(torch.int8).t()
+        codes[:, part] = _codes(residual[part], scale[part, None], level).to(torch.int8).t()
     return Residual(codes, scale)
 
 
@@ -71,14 +84,21 @@ def unpack_nibbles(packed: torch.Tensor, n_out: int) -> torch.Tensor:
     return torch.stack([low, high], dim=-1).view(n_in, words * 8)[:, :n_out].contiguous()
 
 
-def _best_scale(rows: torch.Tensor) -> torch.Tensor:
-    largest = rows.abs().amax(1) / LEVEL
+def _best_scale(rows: torch.Tensor, bits: int) -> torch.Tensor:
+    level = residual_level(bits)
+    largest = rows.abs().amax(1) / level
     largest = torch.where(largest > 0, largest, torch.ones_like(largest))
-    factors = torch.linspace(SMALLEST, 1.0, CANDIDATES)
-    scale = torch.empty_like(largest)
-    best_scales(rows.numpy(), largest.numpy(), factors.numpy(), np.float32(LEVEL), scale.numpy())
+    scale, factors = torch.empty_like(largest), _factors(bits)
+    best_scales(rows.numpy(), largest.numpy(), factors.numpy(), np.float32(level), scale.numpy())
     return scale
 
 
-def _codes(rows: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    return (rows / scale).round_().clamp_(-LEVEL, LEVEL)
+def _factors(bits: int) -> torch.Tensor:
+    """Evenly spaced, or in equal ratios over the wide range that few levels need."""
+    if SMALLEST[bits] >= SMALLEST[BITS]:
+        return torch.linspace(SMALLEST[bits], 1.0, CANDIDATES)
+    return torch.logspace(math.log10(SMALLEST[bits]), 0.0, 2 * CANDIDATES)
+
+
+def _codes(rows: torch.Tensor, scale: torch.Tensor, level: int) -> torch.Tensor:
+    return (rows / scale).round_().clamp_(-level, level)

@@ -23,6 +23,23 @@ def test_scale_is_near_the_best_of_a_finer_search():
         assert own <= 1.02 * best
 
 
+@pytest.mark.parametrize(("bits", "level", "slack"), [(2, 1, 1.02), (4, 7, 1.02), (8, 127, 1.3)])
+def test_other_widths_are_near_the_best_of_a_finer_search(bits, level, slack):
+    residual = lost()
+    coded = quantise_residual(residual, bits)
+    assert coded.codes.abs().amax() == level
+    error = (dequantise_residual(coded) - residual).square().sum(1)
+    for row, own in zip(residual, error, strict=True):
+        candidates = torch.linspace(0.02, 1.2, 600)[:, None] * row.abs().max() / level
+        best = ((row / candidates).round().clamp(-level, level) * candidates - row).square().sum(1).min()
+        assert own <= slack * best
+
+
+def test_a_width_without_a_grid_is_refused():
+    with pytest.raises(ValueError, match="3"):
+        quantise_residual(lost(), 3)
+
+
 def test_an_outlier_does_not_set_the_scale():
     residual = torch.rand(1, 4096, generator=torch.Generator().manual_seed(2)) - 0.5
     residual[0, 7] = 1.0

@@ -6,14 +6,13 @@ from functools import cached_property
 
 import torch
 
-from kernels.dec import dequantise, dequantise_residual
+from kernels.dec import dequantise, dequantise_residual, quantise_residual, quantise_rtn
 from runtime.calibration import InputStatistics
 from runtime.evaluate.coder import Coder
 from runtime.evaluate.linear import Corrected, int8_rounded, mask_rule
 from runtime.evaluate.request import Request, Row
 from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
 from runtime.layers.dense import Dense
-from runtime.lowbit import quantise
 
 Parts = dict[LinearKind, tuple[torch.Tensor, ...]]
 
@@ -64,5 +63,6 @@ class BlockVariants:
         return {kind: self._quantise(kind) for kind in LINEAR_KINDS}
 
     def _quantise(self, kind: LinearKind) -> tuple[torch.Tensor, torch.Tensor]:
-        low = quantise(torch.cat(self._parts[kind]), int(self._request.bits or 4))
-        return dequantise(low.base), dequantise_residual(low.correction)
+        weight = torch.cat(self._parts[kind])
+        base = dequantise(quantise_rtn(weight, int(self._request.bits or 4)))
+        return base, dequantise_residual(quantise_residual(weight - base))

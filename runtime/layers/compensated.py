@@ -6,7 +6,8 @@ import torch
 
 from kernels.cpu.products import residual_product
 from runtime.layers.correction import Correction
-from runtime.layers.lowbit import LowBit
+from runtime.layers.int8 import Int8
+from runtime.layers.lowbit import LookUp, LowBit
 
 
 class Compensated:
@@ -16,13 +17,14 @@ class Compensated:
     has nearly INT8 quality; for many tokens that is one more dense product.
     """
 
-    def __init__(self, base: LowBit, correction: Correction) -> None:
+    def __init__(self, base: LowBit | LookUp | Int8, correction: Correction) -> None:
         self.base, self.correction = base, correction
         self.n_out, self.n_in = base.n_out, base.n_in
+        self.inverse_columns = base.inverse_columns
 
     def prefill(self, x: torch.Tensor) -> torch.Tensor:
         """[tokens, n_in] -> [tokens, n_out], every channel corrected."""
-        narrow = x.bfloat16()
+        narrow = self.base.divided(x).bfloat16()
         residual = self.correction.residual()
         lost = residual_product(narrow, residual.codes, residual.scale)
         return self.base.product(narrow).to(x.dtype) + lost.to(x.dtype)
@@ -30,11 +32,11 @@ class Compensated:
     def decode(self, x: torch.Tensor) -> torch.Tensor:
         """[1, n_in] -> [1, n_out], k_chunk channels corrected."""
         y = self.base.decode(x)
-        correction = self.correction.apply(x[0].float().numpy())
+        correction = self.correction.apply(self.base.divided(x)[0].float().numpy())
         return y + torch.from_numpy(correction).to(x.dtype) if correction.size else y
 
     def product(self, x: torch.Tensor) -> torch.Tensor:
-        """The base product alone, one token in bfloat16."""
+        """The base product alone, one token in bfloat16, already divided by the column factors."""
         return self.base.product(x)
 
     def bytes_in_memory(self) -> int:

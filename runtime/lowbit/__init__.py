@@ -1,20 +1,17 @@
-"""Low-bit bases with their residuals, and the bucket profile: made, written and read block by block."""
+"""Low-bit bases with their residuals and bucket profiles: made, written and read block by block."""
 
 from runtime.lowbit.blocks import VERSION, block_path, has_block, read_block, write_block
-from runtime.lowbit.profile import has_profile, read_profile, write_profile
-from runtime.lowbit.weights import BASES, Base, LowBitWeights, quantise
+from runtime.lowbit.weights import BaseWeights, LowBitWeights, base_shape, scaled_base, with_residual
 
 __all__ = [
-    "BASES",
     "VERSION",
-    "Base",
+    "BaseWeights",
     "LowBitWeights",
+    "base_shape",
     "block_path",
     "has_block",
-    "has_profile",
-    "quantise",
     "read_block",
-    "read_profile",
+    "scaled_base",
+    "with_residual",
     "write_block",
-    "write_profile",
 ]

@@ -1,9 +1,9 @@
-"""A decoder block's low-bit linears on disk: `base-rtn4/block-0000.safetensors`, written whole or not at all.
+"""A decoder block's low-bit linears on disk: `base-awq4/block-0000.safetensors`, written whole or not at all.
 
-Per linear kind: `<kind>.codes` uint8 (packed, `kernels.dec.packing`), `.scale` and `.zero` bfloat16
-[n_out, n_groups], `.residual` int32 [n_in, ceil(n_out / 8)] (eight nibbles a word), `.residual_scale` float32
-[n_out].
-Metadata: format, version, base, block, group_size, and `<kind>` = "n_out n_in".
+Per linear kind: the base in its form (`runtime.lowbit.forms`), `<kind>.residual` int32
+[n_in, ceil(n_out / 8)] (eight nibbles a word), `.residual_scale` float32 [n_out], `.profile` float32 [n_in],
+and `.columns` float32 [n_in] where inputs are divided by them and the form does not hold them already.
+Metadata: format, version, base, block, and per kind `<kind>` = "n_out n_in" and `<kind>.form`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from pathlib import Path
 
 import torch
 
-from kernels.dec import group_count, pack_codes, pack_nibbles, packed_width, unpack_codes, unpack_nibbles
-from runtime.errors import DecdecError
+from kernels.dec import Residual, chunk_bounds, pack_nibbles, unpack_nibbles
+from kernels.int8x import Quantised
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.lowbit.files import BlockFile, serialised
-from runtime.lowbit.weights import LowBitWeights, base_bits, quantise
+from runtime.lowbit.forms import describe, read_base
+from runtime.lowbit.weights import BaseWeights, LowBitWeights, base_shape
 from runtime.store.atomic import write_bytes
 
 FORMAT = "decdec-lowbit"
-VERSION = "1"
+VERSION = "2"
 MAX_SIDE = 1 << 21
 
 
@@ -35,16 +36,15 @@ def has_block(folder: Path, base: str, block: int) -> bool:
     return block_path(folder, base, block).is_file()
 
 
-def write_block(folder: Path, base: str, block: int, weights: Mapping[LinearKind, torch.Tensor]) -> Path:
-    """Quantise the fused float32 linears [n_out, n_in] of a block and write them; gives the file."""
-    bits = base_bits(base)
+def write_block(folder: Path, base: str, block: int, linears: Mapping[LinearKind, LowBitWeights]) -> Path:
+    """Write the linears of a block; gives the file."""
     tensors: dict[str, torch.Tensor] = {}
     metadata = {"format": FORMAT, "version": VERSION, "base": base, "block": str(block)}
     for kind in LINEAR_KINDS:
-        low = _quantise(weights[kind], bits, base, block, kind)
-        tensors |= {f"{kind}.{name}": tensor for name, tensor in _packed(low).items()}
-        metadata[kind] = f"{low.codes.shape[0]} {low.codes.shape[1]}"
-        metadata["group_size"] = str(low.group_size)
+        form, parts = describe(linears[kind].base)
+        n_out, n_in = base_shape(linears[kind].base)
+        metadata |= {kind: f"{n_out} {n_in}", f"{kind}.form": form}
+        tensors |= {f"{kind}.{name}": part for name, part in {**parts, **_common(linears[kind])}.items()}
     path = block_path(folder, base, block)
     write_bytes(path, serialised(tensors, metadata))
     return path
@@ -52,43 +52,47 @@ def write_block(folder: Path, base: str, block: int, weights: Mapping[LinearKind
 
 def read_block(folder: Path, base: str, block: int) -> dict[LinearKind, LowBitWeights]:
     """A block's linears, unpacked; DecdecError names file and tensor when anything does not fit."""
-    bits = base_bits(base)
     with BlockFile(block_path(folder, base, block)) as file:
         wanted = {"format": FORMAT, "version": VERSION, "base": base, "block": str(block)}
         for key, value in wanted.items():
             file.expect(key, value)
-        group = file.number("group_size", 8, 1 << 16)
-        return {kind: _read_linear(file, kind, bits, group) for kind in LINEAR_KINDS}
+        return {kind: _read_linear(file, kind) for kind in LINEAR_KINDS}
 
 
-def _quantise(weight: torch.Tensor, bits: int, base: str, block: int, kind: str) -> LowBitWeights:
-    try:
-        return quantise(weight, bits)
-    except ValueError as error:
-        raise DecdecError(f"Linear {kind} of block {block} cannot become {base}", str(error)) from error
-
-
-def _packed(low: LowBitWeights) -> dict[str, torch.Tensor]:
-    return {
-        "codes": pack_codes(low.codes, low.bits),
-        "scale": low.scale.bfloat16(),
-        "zero": low.zero.bfloat16(),
-        "residual": pack_nibbles(low.residual),
-        "residual_scale": low.residual_scale,
+def _common(low: LowBitWeights) -> dict[str, torch.Tensor]:
+    parts = {
+        "residual": pack_nibbles(low.correction.codes),
+        "residual_scale": low.correction.scale,
+        "profile": low.profile.float().contiguous(),
     }
+    if low.columns is not None and not isinstance(low.base, Quantised):
+        parts["columns"] = low.columns.float().contiguous()
+    return parts
 
 
-def _read_linear(file: BlockFile, kind: LinearKind, bits: int, group: int) -> LowBitWeights:
+def _read_linear(file: BlockFile, kind: LinearKind) -> LowBitWeights:
     n_out, n_in = file.pair(kind, MAX_SIDE)
-    tables = (n_out, group_count(n_in, group))
-    codes = file.tensor(f"{kind}.codes", torch.uint8, (n_out, packed_width(n_in, bits)))
-    residual = file.tensor(f"{kind}.residual", torch.int32, (n_in, -(-n_out // 8)))
-    return LowBitWeights(
-        bits=bits,
-        group_size=group,
-        codes=unpack_codes(codes, n_in, bits),
-        scale=file.tensor(f"{kind}.scale", torch.bfloat16, tables).float(),
-        zero=file.tensor(f"{kind}.zero", torch.bfloat16, tables).float(),
-        residual=unpack_nibbles(residual, n_out),
-        residual_scale=file.tensor(f"{kind}.residual_scale", torch.float32, (n_out,)),
-    )
+    base = read_base(file, kind, (n_out, n_in))
+    codes = unpack_nibbles(file.tensor(f"{kind}.residual", torch.int32, (n_in, -(-n_out // 8))), n_out)
+    scale = file.tensor(f"{kind}.residual_scale", torch.float32, (n_out,))
+    columns, profile = _columns(file, kind, base), _profile(file, kind, n_in)
+    try:
+        return LowBitWeights(base, Residual(codes, scale), profile, columns)
+    except ValueError as error:
+        raise file.wrong(f"{kind}: {error}") from error
+
+
+def _columns(file: BlockFile, kind: LinearKind, base: BaseWeights) -> torch.Tensor | None:
+    if isinstance(base, Quantised):
+        return base.scales.column_scale()
+    name = f"{kind}.columns"
+    return file.tensor(name, torch.float32, (base_shape(base)[1],)) if name in file.names() else None
+
+
+def _profile(file: BlockFile, kind: LinearKind, n_in: int) -> torch.Tensor:
+    values = file.tensor(f"{kind}.profile", torch.float32, (n_in,))
+    for start, stop in chunk_bounds(n_in):
+        part = values[start:stop]
+        if part[-1] < 0 or (part[1:] > part[:-1]).any():
+            raise file.wrong(f"tensor {kind}.profile is not a descending list of magnitudes")
+    return values

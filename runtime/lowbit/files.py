@@ -56,16 +56,16 @@ class BlockFile:
         if self._metadata.get(key) != value:
             raise self.wrong(f"its {key} is {self._metadata.get(key)!r}, not {value!r}")
 
-    def number(self, key: str, low: int, high: int) -> int:
-        """A whole number of the metadata within low..high."""
-        return self._whole(key, self._metadata.get(key, ""), low, high)
+    def text(self, key: str) -> str:
+        """A field of the metadata; empty where it is missing."""
+        return self._metadata.get(key, "")
 
     def pair(self, key: str, high: int) -> tuple[int, int]:
         """Two whole numbers of the metadata, each within 1..high."""
         parts = self._metadata.get(key, "").split()
         if len(parts) != 2:
             raise self.wrong(f"the shape of {key} is {self._metadata.get(key)!r}")
-        return self._whole(key, parts[0], 1, high), self._whole(key, parts[1], 1, high)
+        return self.whole(key, parts[0], 1, high), self.whole(key, parts[1], 1, high)
 
     def names(self) -> list[str]:
         """Tensor names."""
@@ -88,7 +88,8 @@ class BlockFile:
             raise self.wrong(f"tensor {name} holds a value that is not finite")
         return tensor
 
-    def _whole(self, key: str, text: str, low: int, high: int) -> int:
+    def whole(self, key: str, text: str, low: int, high: int) -> int:
+        """`text`, found under `key`, as a number within low..high."""
         if not (text.isascii() and text.isdigit() and len(text) < 10 and low <= int(text) <= high):
             raise self.wrong(f"{key} is {text!r}, not a number within {low}..{high}")
         return int(text)

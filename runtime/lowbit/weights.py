@@ -1,63 +1,68 @@
-"""One linear in low-bit form: base codes and the residual that corrects them."""
+"""One linear in low-bit form: a base, and the residual that corrects it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 
-from kernels.dec import GROUP, GroupCodes, Residual, dequantise, quantise_residual, quantise_rtn
-from runtime.errors import DecdecError
+from kernels.dec import (
+    GroupCodes,
+    Residual,
+    TableCodes,
+    dequantise,
+    dequantise_table,
+    quantise_residual,
+)
+from kernels.int8x import Quantised
 
-Base = Literal["rtn4", "rtn3"]
-BASES: dict[Base, int] = {"rtn4": 4, "rtn3": 3}
+BaseWeights = GroupCodes | TableCodes | Quantised
 
 
 @dataclass(frozen=True, slots=True)
 class LowBitWeights:
-    """A fused linear W [n_out, n_in] as base + residual.
+    """A fused linear W [n_out, n_in] as base + residual of W diag(columns): inputs are divided by `columns`.
 
-    Base: `(codes - 2**(bits-1)) * scale + zero`, codes uint8 [n_out, n_in], scale and zero float32
-    [n_out, n_groups], exact in bfloat16, one entry per `group_size` inputs (the last group may be short).
-    Residual: `residual[i, o] * residual_scale[o]`, int8 [n_in, n_out] in -7..7 and float32 [n_out].
+    columns: float32 [n_in], positive; None where inputs are taken as they are. profile: float32 [n_in], per
+    chunk the largest calibrated magnitudes of the divided inputs, descending.
     """
 
-    bits: int
-    group_size: int
-    codes: torch.Tensor
-    scale: torch.Tensor
-    zero: torch.Tensor
-    residual: torch.Tensor
-    residual_scale: torch.Tensor
+    base: BaseWeights
+    correction: Residual
+    profile: torch.Tensor
+    columns: torch.Tensor | None = None
 
     def __post_init__(self) -> None:
-        n_out, n_in = self.codes.shape
-        if tuple(self.residual.shape) != (n_in, n_out):
-            raise ValueError(f"residual {list(self.residual.shape)} does not fit a base {[n_out, n_in]}")
-
-    @property
-    def base(self) -> GroupCodes:
-        """The base as kernels take it."""
-        return GroupCodes(self.bits, self.group_size, self.codes, self.scale, self.zero)
-
-    @property
-    def correction(self) -> Residual:
-        """The residual as kernels take it."""
-        return Residual(self.residual, self.residual_scale)
+        n_out, n_in = base_shape(self.base)
+        if tuple(self.correction.codes.shape) != (n_in, n_out):
+            raise ValueError(f"residual {list(self.correction.codes.shape)} does not fit {[n_out, n_in]}")
+        for name, part in (("profile", self.profile), ("columns", self.columns)):
+            if part is not None and tuple(part.shape) != (n_in,):
+                raise ValueError(f"{name} {list(part.shape)} does not fit {n_in} inputs")
+        if self.columns is not None and not bool((self.columns > 0).all()):
+            raise ValueError("column factors must be positive")
 
 
-def base_bits(base: str) -> int:
-    """Bits of a base's codes; DecdecError for an unknown base."""
-    bits = {str(name): bits for name, bits in BASES.items()}.get(base)
-    if bits is None:
-        raise DecdecError(f"Base {base!r} is unknown", f"known are {', '.join(BASES)}")
-    return bits
+def base_shape(base: BaseWeights) -> tuple[int, int]:
+    """(n_out, n_in)."""
+    n_out, n_in = base.q.shape if isinstance(base, Quantised) else base.codes.shape
+    return n_out, n_in
 
 
-def quantise(weight: torch.Tensor, bits: int, group: int = GROUP) -> LowBitWeights:
-    """Round-to-nearest base of weight [n_out, n_in] and the 4-bit residual of what it lost."""
-    weight = weight.float()
-    base = quantise_rtn(weight, bits, group)
-    lost = quantise_residual(weight - dequantise(base))
-    return LowBitWeights(bits, group, base.codes, base.scale, base.zero, lost.codes, lost.scale)
+def scaled_base(base: BaseWeights) -> torch.Tensor:
+    """What the base stands for in the scaled domain, float32 [n_out, n_in]."""
+    if isinstance(base, TableCodes):
+        return dequantise_table(base)
+    if isinstance(base, GroupCodes):
+        return dequantise(base)
+    return base.q.float() * base.scales.row_scale(base.q.shape[0])[:, None]
+
+
+def with_residual(
+    weight: torch.Tensor, base: BaseWeights, columns: torch.Tensor | None, profile: torch.Tensor
+) -> LowBitWeights:
+    """The base of weight float32 [n_out, n_in] and the 4-bit residual of what it lost."""
+    if not bool(torch.isfinite(weight).all()):
+        raise ValueError("the weight holds a value that is not finite")
+    scaled = weight.float() if columns is None else weight.float() * columns
+    return LowBitWeights(base, quantise_residual(scaled - scaled_base(base)), profile, columns)

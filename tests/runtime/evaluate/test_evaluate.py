@@ -8,13 +8,12 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from torch.nn import functional as F
 
-from kernels.dec import dequantise, dequantise_residual, exact_mask
+from kernels.dec import dequantise, dequantise_residual, exact_mask, quantise_residual, quantise_rtn
 from runtime.errors import DecdecError, Interrupted
 from runtime.evaluate.jobs import ppl
 from runtime.evaluate.linear import int8_rounded
 from runtime.evaluate.score import Score
 from runtime.evaluate.source import read_text
-from runtime.lowbit import quantise
 from runtime.progress import JobContext
 from tests.runtime.model.tiny import tiny_model
 
@@ -113,9 +112,9 @@ def test_rtn_with_exact_correction(folder, text, model, tokens):
 
     def corrected(k):
         def change(weight, x):
-            low = quantise(weight, 3)
-            lost = dequantise_residual(low.correction)
-            return x @ dequantise(low.base).t() + (x * exact_mask(x, k)) @ lost.t()
+            base = dequantise(quantise_rtn(weight, 3))
+            lost = dequantise_residual(quantise_residual(weight - base))
+            return x @ base.t() + (x * exact_mask(x, k)) @ lost.t()
 
         return change
 

@@ -9,28 +9,10 @@ import click
 import msgspec
 
 from app.cli import work
+from app.cli.lists import IntList, NumberList, WordList
 from app.cli.quality import quality_of
+from runtime.evaluate.request import RESIDUALS, SELECTS, Request
 from runtime.protocol.quality import PRESETS, Preset
-
-
-class IntList(click.ParamType):
-    """Comma-separated whole numbers."""
-
-    name = "list"
-
-    def convert(
-        self, value: str | list[int], param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[int]:
-        """`0,8,32` as a list."""
-        if isinstance(value, list):
-            return value
-        try:
-            numbers = [int(part) for part in value.split(",")]
-        except ValueError:
-            self.fail(f"{value!r} is not a list of whole numbers such as 0,8,32", param, ctx)
-        if any(not 0 <= number <= 1024 for number in numbers):
-            self.fail(f"{value!r}: every k_chunk must be within 0..1024", param, ctx)
-        return numbers
 
 
 @click.group(name="eval")
@@ -43,19 +25,38 @@ def evaluate() -> None:
 @click.option("--text", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=True)
 @click.option(
     "--base",
-    type=click.Choice(["bf16", "int8", "int8x", "rtn", "awq", "squeezellm"]),
+    type=WordList(),
+    metavar="LIST",
     default="rtn",
     show_default=True,
+    help="bf16, int8, int8x, rtn, awq, squeezellm; with bits as in awq3.5 or int8x3.4.",
 )
-@click.option("--bits", type=float, metavar="N", help="rtn: 3 or 4 (the default); int8x: any rate.")
+@click.option("--bits", type=NumberList(), metavar="LIST", help="Of bases named without, 4 unless told.")
 @click.option("--kl", type=float, metavar="NATS", help="int8x: the predicted KL to the source.")
 @click.option("--preset", type=click.Choice(PRESETS), help="int8x: balanced unless told.")
 @click.option("--k-chunk", type=IntList(), metavar="LIST", default="0", help="Channels per 1024, as 0,8,32.")
 @click.option(
     "--select",
-    type=click.Choice(["bucket", "exact", "static", "random"]),
+    type=WordList(*SELECTS),
+    metavar="LIST",
     default="bucket",
     show_default=True,
+    help="How channels are chosen: " + ", ".join(SELECTS) + ".",
+)
+@click.option(
+    "--residual-bits",
+    type=WordList(*map(str, RESIDUALS)),
+    metavar="LIST",
+    default="4",
+    show_default=True,
+    help="Width of the residual: " + ", ".join(map(str, RESIDUALS)) + ".",
+)
+@click.option("--prompt", type=click.IntRange(min=0), metavar="N", help="The first N tokens are not scored.")
+@click.option(
+    "--prompt-correction/--no-prompt-correction",
+    default=True,
+    show_default=True,
+    help="Whether these get every channel corrected, or none as in the paper.",
 )
 @click.option(
     "--scale",
@@ -70,34 +71,22 @@ def evaluate() -> None:
 def ppl(
     model: str | None,
     text: Path,
-    base: str,
-    bits: float | None,
     kl: float | None,
     preset: Preset | None,
-    k_chunk: list[int],
-    select: str,
-    scale: str,
-    windows: int | None,
-    context: int | None,
     as_json: bool,
+    **wish: Any,
 ) -> None:
-    """Perplexity of MODEL on a text file, and what correction gives back."""
+    """Perplexity of MODEL on a text file, and what correction gives back.
+
+    Every base, width, selection and k_chunk is combined with every other, in one walk through the model.
+    """
     from app.models import target
 
+    wish["quality"] = _quality(wish["base"], wish["bits"], kl, preset)
+    Request.parse({"model": model or "", "text": str(text), **wish})
     wanted = target(model)
-    result = work.job(
-        "eval_ppl",
-        model=wanted.name if wanted.prepared else wanted.source,
-        text=str(text.resolve()),
-        base=base,
-        bits=bits,
-        quality=_quality(base, bits, kl, preset),
-        k_chunk=k_chunk,
-        select=select,
-        scale=scale,
-        windows=windows,
-        context=context,
-    )
+    name = wanted.name if wanted.prepared else wanted.source
+    result = work.job("eval_ppl", model=name, text=str(text.resolve()), **wish)
     if as_json:
         work.print_json(result)
         return
@@ -105,11 +94,14 @@ def ppl(
     work.print_table(result.get("rows", []))
 
 
-def _quality(base: str, bits: float | None, kl: float | None, preset: str | None) -> dict[str, Any] | None:
-    if base != "int8x":
-        if kl is not None or preset:
-            raise click.UsageError("--kl and --preset belong to --base int8x")
+def _quality(
+    bases: list[str], bits: list[float] | None, kl: float | None, preset: str | None
+) -> dict[str, Any] | None:
+    if kl is None and preset is None:
         return None
-    quality = quality_of(preset=preset, bits=bits, kl=kl)
-    wish: dict[str, Any] | None = msgspec.to_builtins(quality)
-    return wish
+    if "int8x" not in bases:
+        raise click.UsageError("--kl and --preset belong to --base int8x")
+    if bits:
+        raise click.UsageError("give one of --bits, --kl and --preset")
+    quality: dict[str, Any] = msgspec.to_builtins(quality_of(preset=preset, kl=kl))
+    return quality

@@ -1,68 +1,82 @@
-"""From a block's source weights to the linears of every row, quantised once per block."""
+"""From a block's base to the linears of every row that stands on it."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import dataclass
 
 import torch
 
-from kernels.dec import dequantise, dequantise_residual, quantise_residual, quantise_rtn
+from kernels.dec import dequantise_residual, quantise_residual
 from runtime.calibration import InputStatistics
-from runtime.evaluate.coder import Coder
-from runtime.evaluate.linear import Corrected, int8_rounded, mask_rule
-from runtime.evaluate.request import Request, Row
+from runtime.evaluate.bases import Made, Maker, Source
+from runtime.evaluate.inputs import BlockInputs
+from runtime.evaluate.linear import Corrected, Recall, Scaled, mask_rule
+from runtime.evaluate.request import Request, ResidualBits, Row
 from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
 from runtime.layers.dense import Dense
 
 Parts = dict[LinearKind, tuple[torch.Tensor, ...]]
 
 
-class BlockVariants:
-    """One block's weights in every form the rows need; `coder` is there for the int8x base."""
+@dataclass(frozen=True, slots=True)
+class BlockSource:
+    """A block's own weights, and what its linears see on calibration texts where anything needs it."""
 
-    def __init__(
-        self,
-        request: Request,
-        index: int,
-        parts: Parts,
-        statistics: dict[LinearKind, InputStatistics] | None,
-        coder: Coder | None = None,
-    ) -> None:
-        self._request, self._index, self._parts, self._statistics = request, index, parts, statistics
-        self._coder = coder
+    index: int
+    parts: Parts
+    inputs: BlockInputs | None
+    device: torch.device
 
     def reference(self) -> dict[LinearKind, Linear]:
         """The weights as they are."""
-        return {kind: Dense(torch.cat(self._parts[kind])) for kind in LINEAR_KINDS}
+        return {kind: Dense(torch.cat(self.parts[kind]).to(self.device)) for kind in LINEAR_KINDS}
 
-    def row(self, row: Row) -> dict[LinearKind, Linear]:
-        """The weights of a row."""
-        if row.base == "bf16":
-            return self.reference()
-        if row.base == "int8":
-            return {kind: Dense(self._int8(kind)) for kind in LINEAR_KINDS}
-        if self._coder is not None:
-            return {
-                kind: Dense(self._coder.weight(self._index, kind, self._parts[kind])) for kind in LINEAR_KINDS
-            }
-        return {kind: self._low_bit(kind, row.k_chunk) for kind in LINEAR_KINDS}
 
-    def _int8(self, kind: LinearKind) -> torch.Tensor:
-        return torch.cat([int8_rounded(part, self._request.scale) for part in self._parts[kind]])
+class BlockBase:
+    """One base of one block: made once; holds one width of residual at a time."""
 
-    def _low_bit(self, kind: LinearKind, k_chunk: int) -> Linear:
-        base, residual = self._quantised[kind]
-        if k_chunk == 0:
-            return Dense(base)
-        statistics = self._statistics[kind] if self._statistics else None
-        seed = hash((self._request.seed, self._index, LINEAR_KINDS.index(kind), k_chunk))
-        return Corrected(base, residual, k_chunk, mask_rule(self._request.select, statistics, seed))
+    def __init__(self, source: BlockSource, make: Maker, request: Request) -> None:
+        self._source, self._request = source, request
+        places = {
+            kind: Source(source.index, kind, source.parts[kind], source.inputs) for kind in LINEAR_KINDS
+        }
+        self.made: dict[LinearKind, Made] = {kind: make(place) for kind, place in places.items()}
+        self._bases = {kind: self._on_device(made) for kind, made in self.made.items()}
+        self._residuals: dict[LinearKind, torch.Tensor] = {}
+        self._width: ResidualBits | None = None
+        self._statistics: dict[LinearKind, InputStatistics] = {}
 
-    @cached_property
-    def _quantised(self) -> dict[LinearKind, tuple[torch.Tensor, torch.Tensor]]:
-        return {kind: self._quantise(kind) for kind in LINEAR_KINDS}
+    def linears(self, row: Row, recall: Recall) -> dict[LinearKind, Linear]:
+        """The linears of a row; rows of one residual width should follow each other."""
+        if not row.k_chunk and not (row.base.correctable and self._request.corrects_prompt):
+            return dict[LinearKind, Linear](self._bases)
+        if row.residual != self._width:
+            self._residuals = {kind: self._residual(kind, row.residual) for kind in LINEAR_KINDS}
+            self._width = row.residual
+        return {kind: self._corrected(kind, row, recall) for kind in LINEAR_KINDS}
 
-    def _quantise(self, kind: LinearKind) -> tuple[torch.Tensor, torch.Tensor]:
-        weight = torch.cat(self._parts[kind])
-        base = dequantise(quantise_rtn(weight, int(self._request.bits or 4)))
-        return base, dequantise_residual(quantise_residual(weight - base))
+    def _corrected(self, kind: LinearKind, row: Row, recall: Recall) -> Corrected:
+        request, device = self._request, self._source.device
+        statistics = self._seen(kind) if row.k_chunk and row.select in ("bucket", "static") else None
+        seed = hash((request.seed, self._source.index, LINEAR_KINDS.index(kind), row.k_chunk))
+        rule = mask_rule(row.select if row.k_chunk else "exact", statistics, seed, device)
+        base, residual = self._bases[kind], self._residuals[kind]
+        prompt = request.prompt, request.prompt_correction
+        return Corrected(base, residual, row.k_chunk, rule, recall, *prompt)
+
+    def _on_device(self, made: Made) -> Scaled:
+        columns = None if made.columns is None else made.columns.to(self._source.device)
+        return Scaled(made.weight.to(self._source.device), columns)
+
+    def _residual(self, kind: LinearKind, width: ResidualBits) -> torch.Tensor:
+        made, weight = self.made[kind], torch.cat(self._source.parts[kind])
+        lost = (weight if made.columns is None else weight * made.columns) - made.weight
+        kept = lost if width == "exact" else dequantise_residual(quantise_residual(lost, width))
+        return kept.contiguous().to(self._source.device)
+
+    def _seen(self, kind: LinearKind) -> InputStatistics:
+        if kind not in self._statistics:
+            if self._source.inputs is None:
+                raise ValueError("this selection needs calibration")
+            self._statistics[kind] = self._source.inputs.statistics(kind, self.made[kind].columns)
+        return self._statistics[kind]

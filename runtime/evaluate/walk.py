@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import torch
 
-from runtime.calibration import record
-from runtime.calibration.collect import BlockStatistics
-from runtime.evaluate.coder import Coder
-from runtime.evaluate.request import Request, Row
+from runtime.evaluate.bases import Maker
+from runtime.evaluate.inputs import Calibration
+from runtime.evaluate.linear import Recall
+from runtime.evaluate.request import BaseWish, Request, Row
+from runtime.evaluate.runner import Runner
 from runtime.evaluate.score import Score
-from runtime.evaluate.variants import BlockVariants
-from runtime.layers.base import Linear, LinearKind
-from runtime.model.cache import KVCache
-from runtime.model.decoder import Block, rms_norm
-from runtime.model.source import SourceModel
+from runtime.evaluate.variants import BlockBase, BlockSource
+from runtime.model.decoder import Block
 from runtime.progress import JobContext
 
-STATE_BYTES = 256 << 20
 LOGITS_AT_ONCE = 1 << 24
 
 
@@ -40,89 +38,100 @@ class Steps:
 
 @dataclass(slots=True)
 class Stream:
-    """The states float32 [T, hidden] of every window under one set of weights; row None: the reference."""
+    """The states float32 [T, hidden] of every window under a row's weights, and what is found about them.
+
+    row None: the reference.
+    """
 
     row: Row | None
     states: list[torch.Tensor] = field(default_factory=list)
+    score: Score = field(default_factory=Score)
+    recall: Recall = field(default_factory=Recall)
 
-
-def calibrate(model: SourceModel, batches: Sequence[torch.Tensor], ctx: JobContext) -> list[BlockStatistics]:
-    """Statistics of every block's inputs under the source's weights; progress in blocks."""
-    states = [model.embed(batch) for batch in batches]
-    found: list[BlockStatistics] = []
-    count = len(model.spec.layers)
-    for index in range(count):
-        ctx.progress("calibrate", index, count, "blocks")
-        block = model.bare_block(index)
-        linears = BlockVariants(Request("", ""), index, model.parts(index), None).reference()
-        block.linears.update(linears)
-        with record(block.linears) as statistics:
-            states = [_step(model, block, h) for h in states]
-        found.append(statistics)
-    ctx.progress("calibrate", count, count, "blocks")
-    return found
+    @property
+    def base(self) -> BaseWish | None:
+        """What the row stands on."""
+        return self.row.base if self.row else None
 
 
 class Walk:
-    """Scores every row of a request on windows of text."""
+    """Scores every row of a request on windows of text. `texts`: calibration, where anything needs it."""
 
     def __init__(
         self,
-        model: SourceModel,
+        runner: Runner,
         request: Request,
-        statistics: list[BlockStatistics] | None,
-        coder: Coder | None = None,
+        makers: Mapping[BaseWish, Maker],
+        texts: Sequence[torch.Tensor],
     ) -> None:
-        self._model, self._request, self._statistics, self._coder = model, request, statistics, coder
-        self._rows = [row for row in request.rows() if row.base != "bf16"]
-        self.scores: dict[Row | None, Score] = {row: Score() for row in [None, *self._rows]}
+        self._runner, self._request, self._makers, self._texts = runner, request, makers, texts
+        rows = [row for row in request.rows() if row.base.method != "bf16"]
+        self.streams = {row: Stream(row) for row in [None, *rows]}
+        self._stored_bits = dict.fromkeys(makers, 0.0)
+        self._weights = 0
 
     def run(self, windows: Sequence[torch.Tensor], ctx: JobContext) -> None:
-        """Walk batches of windows small enough for STATE_BYTES of states."""
-        depth = len(self._model.spec.layers) + 1
-        steps = Steps(ctx, sum(map(len, windows)), len(windows) * len(self.scores) * depth)
-        size = len(windows[0]) * self._model.spec.hidden * 4 * len(self.scores)
-        at_once = max(1, STATE_BYTES // size)
+        """Walk batches of windows whose states fit the memory that is free."""
+        depth = len(self._runner.model.spec.layers)
+        size = len(windows[0]) * self._runner.model.spec.hidden * 4 * len(self.streams)
+        at_once = max(1, min(len(windows), self._runner.state_bytes() // size))
+        passes = -(-len(windows) // at_once)
+        work = len(windows) * len(self.streams) * (depth + 1) + passes * len(self._texts) * depth
+        steps = Steps(ctx, sum(map(len, windows)), work)
         for start in range(0, len(windows), at_once):
             self._batch(windows[start : start + at_once], steps)
 
+    def bits_per_weight(self, base: BaseWish) -> float:
+        """What a base took, tables and factors included."""
+        return self._stored_bits[base] / max(self._weights, 1)
+
     def _batch(self, windows: Sequence[torch.Tensor], steps: Steps) -> None:
-        embedded = [self._model.embed(window) for window in windows]
-        streams = [Stream(row, list(embedded)) for row in self.scores]
-        for index in range(len(self._model.spec.layers)):
-            self._block(index, streams, steps)
+        embedded = [self._runner.embed(window) for window in windows]
+        for stream in self.streams.values():
+            stream.states = list(embedded)
+        calibration = Calibration(self._runner, self._texts)
+        self._weights, self._stored_bits = 0, dict.fromkeys(self._makers, 0.0)
+        for index in range(len(self._runner.model.spec.layers)):
+            self._block(index, calibration, steps)
         for number, window in enumerate(windows):
-            self._score(window, [stream.states[number] for stream in streams])
-            for _ in streams:
+            self._score(number, window)
+            for _ in self.streams:
                 steps.tick()
 
-    def _block(self, index: int, streams: list[Stream], steps: Steps) -> None:
-        statistics = self._statistics[index] if self._statistics else None
-        variants = BlockVariants(self._request, index, self._model.parts(index), statistics, self._coder)
-        block = self._model.bare_block(index)
-        for stream in streams:
-            block.linears = _linears(variants, stream.row)
-            for number, h in enumerate(stream.states):
-                stream.states[number] = _step(self._model, block, h)
-                steps.tick()
+    def _block(self, index: int, calibration: Calibration, steps: Steps) -> None:
+        block, parts = self._runner.block(index), self._runner.model.parts(index)
+        source = BlockSource(index, parts, None, self._runner.device)
+        block.linears = source.reference()
+        if self._texts:
+            inputs = calibration.step(block, steps.tick)
+            source = BlockSource(index, parts, inputs, self._runner.device)
+        self._weights += sum(linear.n_in * linear.n_out for linear in block.linears.values())
+        for base, streams in groupby(self.streams.values(), key=lambda stream: stream.base):
+            made = self._base(source, base)
+            for stream in streams:
+                if made is not None and stream.row is not None:
+                    block.linears = made.linears(stream.row, stream.recall)
+                self._step(block, stream, steps)
 
-    def _score(self, window: torch.Tensor, states: list[torch.Tensor]) -> None:
-        rows = max(1, LOGITS_AT_ONCE // self._model.spec.vocab_size)
-        for start in range(0, len(window) - 1, rows):
+    def _base(self, source: BlockSource, base: BaseWish | None) -> BlockBase | None:
+        if base is None:
+            return None
+        made = BlockBase(source, self._makers[base], self._request)
+        self._stored_bits[base] += sum(one.stored_bits for one in made.made.values())
+        return made
+
+    def _step(self, block: Block, stream: Stream, steps: Steps) -> None:
+        for number, h in enumerate(stream.states):
+            stream.states[number] = self._runner.step(block, h)
+            steps.tick()
+
+    def _score(self, number: int, window: torch.Tensor) -> None:
+        rows = max(1, LOGITS_AT_ONCE // self._runner.model.spec.vocab_size)
+        window = window.to(self._runner.device)
+        for start in range(self._request.prompt, len(window) - 1, rows):
             stop = min(start + rows, len(window) - 1)
             targets = window[start + 1 : stop + 1]
-            reference = self._logits(states[0][start:stop])
-            for score, h in zip(self.scores.values(), states, strict=True):
-                score.add(self._logits(h[start:stop]), reference, targets)
-
-    def _logits(self, h: torch.Tensor) -> torch.Tensor:
-        decoder = self._model.decoder
-        return decoder.logits(rms_norm(h, decoder.norm, self._model.spec.norm_eps))
-
-
-def _linears(variants: BlockVariants, row: Row | None) -> dict[LinearKind, Linear]:
-    return variants.reference() if row is None else variants.row(row)
-
-
-def _step(model: SourceModel, block: Block, h: torch.Tensor) -> torch.Tensor:
-    return model.decoder.run_block(h, 0, block, KVCache(model.spec, len(h)))
+            reference = self._runner.logits(self.streams[None].states[number][start:stop])
+            for stream in self.streams.values():
+                logits = self._runner.logits(stream.states[number][start:stop])
+                stream.score.add(logits, reference, targets)

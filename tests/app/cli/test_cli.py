@@ -211,6 +211,11 @@ def test_a_mismatch_is_a_failure(worker, model):
         (["int8x", "encode", "a", "b", "--preset", "small", "--scale", "row"], 2, "--preset and --scale"),
         (["pull", "a", "--size", "large"], 2, "1.2GB"),
         (["eval", "ppl", "--text", __file__, "--base", "rtn", "--kl", "0.1"], 2, "int8x"),
+        (["eval", "ppl", "--text", __file__, "--base", "int8x", "--bits", "4", "--kl", "0.1"], 2, "one of"),
+        (["eval", "ppl", "--text", __file__, "--base", "awq7"], 2, "3 to 4 bits"),
+        (["eval", "ppl", "--text", __file__, "--select", "best"], 2, "bucket"),
+        (["eval", "ppl", "--text", __file__, "--residual-bits", "4,5"], 2, "exact"),
+        (["eval", "ppl", "--text", __file__, "--bits", "3,x"], 2, "3,3.5"),
         (["no-such-command"], 2, "no-such-command"),
     ],
 )

@@ -8,6 +8,7 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
+from kernels.gpu.dec.selection import Selection
 from kernels.gpu.fields import LANES, STEP_COLUMNS
 from kernels.gpu.prepare_kernel import CHUNK, prepare_kernel
 from kernels.gpu.primitives import launch
@@ -34,15 +35,16 @@ class Prepared:
     Every value is `number * x_scale` with an integer of 30 bits and sign, in four signed base-256 digits.
 
     digits      int32 [steps, batch, 32 lanes, 4]: the B fragments of mma, digit d of half t in column 2 d +
-    t. digit_sums  int32 [batch, chunks of 1024 columns, 4]. gathered    float32 [columns padded, batch]:
-    the values, for single columns. x_scale     float32 [batch]: a power of two, or NaN when the vector is
-    not finite.
+    t. digit_sums  int32 [batch, chunks of 1024 columns, 4]. group_sums  float32 [batch, steps]: sums of the
+    values in groups of 128 columns. gathered    float32 [columns padded, batch]: the values, for single
+    columns. x_scale     float32 [batch]: a power of two, or NaN when the vector is not finite.
     """
 
     used: int
     columns: int
     digits: Tensor
     digit_sums: Tensor
+    group_sums: Tensor
     gathered: Tensor
     x_scale: Tensor
 
@@ -69,6 +71,7 @@ def new_prepared(used: int, columns: int, device: torch.device) -> Prepared:
         columns=columns,
         digits=torch.empty(chunks * CHUNK // STEP_COLUMNS, batch, LANES, 4, dtype=torch.int32, device=device),
         digit_sums=torch.empty(batch, chunks, 4, dtype=torch.int32, device=device),
+        group_sums=torch.empty(batch, chunks * CHUNK // STEP_COLUMNS, dtype=torch.float32, device=device),
         gathered=torch.empty(chunks * CHUNK, batch, dtype=torch.float32, device=device),
         x_scale=torch.empty(batch, dtype=torch.float32, device=device),
     )
@@ -82,6 +85,7 @@ def prepare(
     up: Tensor | None = None,
     factors: Tensor | None = None,
     order: Tensor | None = None,
+    selection: Selection | None = None,
     out: Prepared | None = None,
     asm: bool | None = None,
 ) -> Prepared:
@@ -89,7 +93,9 @@ def prepare(
 
     Prologues, in this order: RMSNorm with weight `norm` [columns] and `eps`, or silu(x) * `up` (shaped as x);
     times `factors` float32 [columns]; then column j is taken from column `order[j]` (int32 [columns]).
-    `out` are buffers of `new_prepared` to fill. Raises ValueError for shapes that do not fit.
+    `selection` is filled with the channels to correct, chosen among the columns before any order by the
+    values after all factors; for one vector only. `out` are buffers of `new_prepared` to fill. Raises
+    ValueError for shapes that do not fit.
     """
     rows = x.reshape(-1, x.shape[-1])
     if not rows.is_contiguous():
@@ -101,10 +107,13 @@ def prepare(
             raise ValueError(f"a factor of {extra.numel()} columns does not fit x with {rows.shape[1]}")
     if up is not None and up.shape != x.shape:
         raise ValueError(f"the gated half has shape {tuple(up.shape)}, not {tuple(x.shape)}")
+    if selection is not None and (rows.shape[0] > 1 or selection.columns != rows.shape[1]):
+        raise ValueError(f"a selection among {selection.columns} channels does not fit {tuple(rows.shape)}")
     prepared = out if out is not None else new_prepared(rows.shape[0], rows.shape[1], rows.device)
     if (prepared.used, prepared.columns) != tuple(rows.shape):
         raise ValueError(f"buffers for {prepared.used} x {prepared.columns} do not fit {tuple(rows.shape)}")
-    _launch(rows, norm if norm is not None else up, factors, order, prepared, eps, _prologue(norm, up), asm)
+    other = norm if norm is not None else up
+    _launch(rows, other, factors, order, selection, prepared, eps, _prologue(norm, up), asm)
     return prepared
 
 
@@ -114,33 +123,44 @@ def _prologue(norm: Tensor | None, up: Tensor | None) -> Prologue:
     return Prologue.SILU_MUL if up is not None else Prologue.NONE
 
 
+def _targets(selection: Selection | None, unused: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    if selection is None:
+        return unused, unused, unused, unused
+    return selection.control, selection.channels, selection.values, selection.common
+
+
 def _launch(
     rows: Tensor,
     other: Tensor | None,
     factors: Tensor | None,
     order: Tensor | None,
+    selection: Selection | None,
     prepared: Prepared,
     eps: float,
     prologue: Prologue,
     asm: bool | None,
 ) -> None:
+    selecting = -(-prepared.columns // CHUNK) if selection is not None else 0
     launch(
         prepare_kernel,
-        (prepared.chunks, prepared.batch),
+        (prepared.chunks + selecting, prepared.batch),
         rows,
         other if other is not None else rows,
         factors if factors is not None else rows,
         order if order is not None else rows,
         prepared.digits,
         prepared.digit_sums,
+        prepared.group_sums,
         prepared.gathered,
         prepared.x_scale,
+        *_targets(selection, rows),
         prepared.columns,
         prepared.chunks,
         eps,
         PROLOGUE=int(prologue),
         FACTORS=factors is not None,
         ORDERED=order is not None,
+        SELECT=selection is not None,
         BATCH=prepared.batch,
         USED=prepared.used,
         CHUNK=CHUNK,

@@ -2,6 +2,9 @@
 in.
 """
 
+# A constexpr `if` must stand by itself.
+# ruff: noqa: SIM102
+
 from __future__ import annotations
 
 from typing import Any
@@ -9,20 +12,10 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from kernels.gpu.activation import factored
+from kernels.gpu.dec.selection_kernel import finish_selection, select_program
+
 CHUNK = 1024
-
-
-@triton.jit
-def _activation(
-    x: tl.tensor, other: tl.tensor, at: tl.tensor, inside: tl.tensor, PROLOGUE: tl.constexpr
-) -> Any:
-    """float32 values at `at` before any common factor: x, x * norm weight, or silu(x) * other."""
-    value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
-    if PROLOGUE == 1:
-        value *= tl.load(other + at, mask=inside, other=0.0).to(tl.float32)
-    elif PROLOGUE == 2:
-        value = value / (1.0 + tl.exp(-value)) * tl.load(other + at, mask=inside, other=0.0).to(tl.float32)
-    return value
 
 
 @triton.jit
@@ -43,12 +36,10 @@ def _row_extent(
     for first in range(0, columns, BLOCK):
         at = first + tl.arange(0, BLOCK)
         inside = at < columns
-        value = _activation(x, other, at, inside, PROLOGUE)
+        value = factored(x, other, factors, at, inside, PROLOGUE, FACTORS)
         if PROLOGUE == 1:
             raw = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
             squares += raw * raw
-        if FACTORS:
-            value *= tl.load(factors + at, mask=inside, other=0.0)
         largest = tl.maximum(largest, tl.abs(value))
         poison += value * 0.0
     common = 1.0
@@ -74,48 +65,15 @@ def _store_digit(digits: tl.tensor, word: tl.tensor, value: tl.tensor) -> None:
 
 
 @triton.jit
-def prepare_kernel(
-    x: tl.tensor,
-    other: tl.tensor,
-    factors: tl.tensor,
-    order: tl.tensor,
+def _store_digits(
+    number: tl.tensor,
     digits: tl.tensor,
     digit_sums: tl.tensor,
-    gathered: tl.tensor,
-    x_scale: tl.tensor,
-    columns: tl.tensor,
-    chunks: tl.tensor,
-    eps: tl.tensor,
-    PROLOGUE: tl.constexpr,
-    FACTORS: tl.constexpr,
-    ORDERED: tl.constexpr,
+    chunk: tl.tensor,
+    m: tl.tensor,
     BATCH: tl.constexpr,
-    USED: tl.constexpr,
-    CHUNK: tl.constexpr,
-    BLOCK: tl.constexpr,
-    ASM: tl.constexpr,
 ) -> None:
-    """Digits of vector program_id(1), columns of chunk program_id(0); see `prepare.prepare`."""
-    chunk = tl.program_id(0)
-    m = tl.program_id(1)
-    column = chunk * CHUNK + tl.arange(0, CHUNK)
-    inside = column < tl.where(m < USED, columns, 0)
-    row = tl.minimum(m, USED - 1).to(tl.int64) * columns
-    largest, common, poison = _row_extent(
-        x + row, other + (row if PROLOGUE == 2 else 0), factors, columns, eps, PROLOGUE, FACTORS, BLOCK
-    )
-    # The scale is a power of two, so that scaling is exact; 2^-60 keeps it in range for a row of zeros.
-    exponent = ((tl.maximum(largest, 8.7e-19).to(tl.int32, bitcast=True) >> 23) & 0xFF) - 126
-    source = column
-    if ORDERED:
-        source = tl.load(order + column, mask=inside, other=0)
-    value = _activation(x + row, other + (row if PROLOGUE == 2 else 0), source, inside, PROLOGUE) * common
-    if FACTORS:
-        value *= tl.load(factors + source, mask=inside, other=0.0)
-    scaled = value * _power_of_two(30 - exponent)
-    # From 2^22 on, adding a half would round; such values are rounded well enough by the conversion.
-    number = tl.where(tl.abs(scaled) < 4194304.0, tl.floor(scaled + 0.5), scaled).to(tl.int32)
-    tl.store(gathered + column * BATCH + m, number.to(tl.float32) * _power_of_two(exponent - 30))
+    """The four digits of a chunk's integers in fragment order, and their sums at `digit_sums`."""
     # Words of a step and vector: [digit, half h, quarter c, run j]; line = 16 step + 4 c + j.
     line = tl.arange(0, 128)[:, None]
     half = tl.arange(0, 2)[None, :]
@@ -125,7 +83,127 @@ def prepare_kernel(
         if digit < 3:
             low = ((number + 128) & 255) - 128
         _store_digit(digits, word + digit * 32, low)
-        tl.store(digit_sums + (m * chunks + chunk) * 4 + digit, tl.sum(low, 0))
+        tl.store(digit_sums + digit, tl.sum(low, 0))
         number = (number - low) >> 8
+
+
+@triton.jit
+def _store_group_sums(number: tl.tensor, scale: tl.tensor, group_sums: tl.tensor) -> None:
+    """Sums of 8 groups of 128: those of the upper and lower bits are exact, and rounded together once."""
+    high = tl.sum(tl.reshape(number >> 15, [8, 128]), 1).to(tl.float32)
+    low = tl.sum(tl.reshape(number & 32767, [8, 128]), 1).to(tl.float32)
+    tl.store(group_sums + tl.arange(0, 8), (high * 32768.0 + low) * scale)
+
+
+@triton.jit
+def _prepare_chunk(
+    x: tl.tensor,
+    other: tl.tensor,
+    factors: tl.tensor,
+    order: tl.tensor,
+    targets: tl.tuple,
+    selection: tl.tuple,
+    columns: tl.tensor,
+    chunks: tl.tensor,
+    eps: tl.tensor,
+    chunk: tl.tensor,
+    m: tl.tensor,
+    PROLOGUE: tl.constexpr,
+    FACTORS: tl.constexpr,
+    ORDERED: tl.constexpr,
+    SELECT: tl.constexpr,
+    BATCH: tl.constexpr,
+    USED: tl.constexpr,
+    CHUNK: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    """Digits of one chunk; the first chunk's program also tells what holds for the whole vector."""
+    digits, digit_sums, group_sums, gathered, x_scale = targets
+    column = chunk * CHUNK + tl.arange(0, CHUNK)
+    inside = column < tl.where(m < USED, columns, 0)
+    # Read before the row's extent, for nothing is read past its barriers until they are passed.
+    source = column
+    if ORDERED:
+        source = tl.load(order + column, mask=inside, other=0)
+    value = factored(x, other, factors, source, inside, PROLOGUE, FACTORS)
+    largest, common, poison = _row_extent(x, other, factors, columns, eps, PROLOGUE, FACTORS, BLOCK)
+    # The scale is a power of two, so that scaling is exact; 2^-60 keeps it in range for a row of zeros.
+    exponent = ((tl.maximum(largest, 8.7e-19).to(tl.int32, bitcast=True) >> 23) & 0xFF) - 126
+    scaled = value * common * _power_of_two(30 - exponent)
+    # From 2^22 on, adding a half would round; such values are rounded well enough by the conversion.
+    number = tl.where(tl.abs(scaled) < 4194304.0, tl.floor(scaled + 0.5), scaled).to(tl.int32)
+    scale = _power_of_two(exponent - 30)
+    tl.store(gathered + column * BATCH + m, number.to(tl.float32) * scale)
+    _store_digits(number, digits, digit_sums + (m * chunks + chunk) * 4, chunk, m, BATCH)
+    _store_group_sums(number, scale, group_sums + (m * chunks + chunk) * 8)
     if chunk == 0:
-        tl.store(x_scale + m, _power_of_two(exponent - 30) + poison)
+        tl.store(x_scale + m, scale + poison)
+        if SELECT:
+            finish_selection(selection, common, poison)
+
+
+@triton.jit
+def prepare_kernel(
+    x: tl.tensor,
+    other: tl.tensor,
+    factors: tl.tensor,
+    order: tl.tensor,
+    digits: tl.tensor,
+    digit_sums: tl.tensor,
+    group_sums: tl.tensor,
+    gathered: tl.tensor,
+    x_scale: tl.tensor,
+    control: tl.tensor,
+    channels: tl.tensor,
+    values: tl.tensor,
+    common: tl.tensor,
+    columns: tl.tensor,
+    chunks: tl.tensor,
+    eps: tl.tensor,
+    PROLOGUE: tl.constexpr,
+    FACTORS: tl.constexpr,
+    ORDERED: tl.constexpr,
+    SELECT: tl.constexpr,
+    BATCH: tl.constexpr,
+    USED: tl.constexpr,
+    CHUNK: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ASM: tl.constexpr,
+) -> None:
+    """Digits of vector program_id(1), columns of chunk program_id(0); see `prepare.prepare`.
+
+    With SELECT the programs from `chunks` on choose the channels to correct, a chunk each.
+    """
+    program = tl.program_id(0)
+    m = tl.program_id(1)
+    row = tl.minimum(m, USED - 1).to(tl.int64) * columns
+    x += row
+    if PROLOGUE == 2:
+        other += row
+    targets = (digits, digit_sums, group_sums, gathered, x_scale)
+    selection = (control, channels, values, common)
+    if SELECT:
+        if program >= chunks:
+            select_program(selection, x, other, factors, columns, program - chunks, PROLOGUE, FACTORS, CHUNK)
+    if program < chunks:
+        _prepare_chunk(
+            x,
+            other,
+            factors,
+            order,
+            targets,
+            selection,
+            columns,
+            chunks,
+            eps,
+            program,
+            m,
+            PROLOGUE,
+            FACTORS,
+            ORDERED,
+            SELECT,
+            BATCH,
+            USED,
+            CHUNK,
+            BLOCK,
+        )

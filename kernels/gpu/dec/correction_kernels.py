@@ -1,0 +1,70 @@
+"""Kernels of `correction`: the fetch role alone, and the sum of what was fetched."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from kernels.gpu.conversions import as_type
+from kernels.gpu.dec.fetch_kernel import fetch_role
+
+
+@triton.jit(do_not_specialize=("groups", "words", "columns"))
+def fetch_kernel(
+    residual: tl.tensor,
+    channels: tl.tensor,
+    values: tl.tensor,
+    control: tl.tensor,
+    partial: tl.tensor,
+    groups: tl.tensor,
+    words: tl.tensor,
+    columns: tl.tensor,
+    WARPS: tl.constexpr,
+    ROWS: tl.constexpr,
+    SPLITS: tl.constexpr,
+    AHEAD: tl.constexpr,
+    ASM: tl.constexpr,
+) -> None:
+    """Nothing but the fetch role; see `correction.fetch_correction`."""
+    listing = (residual, channels, values, control, partial)
+    shape = (groups, words, columns)
+    fetch_role(listing, shape, tl.program_id(0), tl.arange(0, 32 * WARPS), ROWS, SPLITS, AHEAD, ASM)
+
+
+@triton.jit
+def correction_sum(
+    partial: tl.tensor,
+    scale: tl.tensor,
+    common: tl.tensor,
+    at: tl.tensor,
+    mask: tl.tensor,
+    stride: tl.tensor,
+    SPLITS: tl.constexpr,
+) -> tl.tensor:
+    """The correction float32 of outputs `at`; `stride` values lie between the partial sums of two splits."""
+    total = tl.load(partial + at, mask=mask, other=0.0)
+    for split in tl.static_range(1, SPLITS):
+        total += tl.load(partial + split * stride + at, mask=mask, other=0.0)
+    return total * (tl.load(scale + at, mask=mask, other=0.0) * tl.load(common))
+
+
+@triton.jit(do_not_specialize=("rows", "stride"))
+def add_correction_kernel(
+    out: tl.tensor,
+    partial: tl.tensor,
+    scale: tl.tensor,
+    common: tl.tensor,
+    control: tl.tensor,
+    rows: tl.tensor,
+    stride: tl.tensor,
+    SPLITS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ASM: tl.constexpr,
+) -> None:
+    """out += scale * common * sum of partials, unless k_chunk in effect is 0."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < rows
+    if tl.load(control + 1) > 0:
+        value = tl.load(out + at, mask=inside, other=0.0).to(tl.float32)
+        value += correction_sum(partial, scale, common, at, inside, stride, SPLITS)
+        tl.store(out + at, as_type(value, out.dtype.element_ty, ASM), mask=inside)

@@ -1,0 +1,76 @@
+"""Choosing channels on a GPU: the program of one chunk of 1024; `prepare` runs it beside its own work."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from kernels.gpu.activation import factored
+from kernels.gpu.dec.fetch_kernel import chunk_share
+
+BUCKETS = tl.constexpr(64)
+BUCKET_SHIFT = tl.constexpr(20)
+
+
+@triton.jit
+def select_chunk(
+    value: tl.tensor,
+    chunk: tl.tensor,
+    columns: tl.tensor,
+    k_chunk: tl.tensor,
+    channels: tl.tensor,
+    values: tl.tensor,
+    CHUNK: tl.constexpr,
+) -> None:
+    """List the channels of chunk number `chunk` as `reference.select_channels` does; `value` is its [CHUNK].
+
+    Magnitudes are compared by their bits, so a value that is not a number does no harm. Columns past the
+    last one are zeros in the last bucket; they come after the others there and are never reached.
+    """
+    at = tl.arange(0, CHUNK)
+    k = chunk_share(tl.minimum(k_chunk, CHUNK), tl.minimum(columns - chunk * CHUNK, CHUNK))
+    bits = tl.abs(value).to(tl.int32, bitcast=True)
+    bucket = tl.minimum((tl.max(bits, 0) - bits) >> BUCKET_SHIFT, BUCKETS - 1)
+    upto = tl.cumsum(tl.histogram(bucket, BUCKETS), 0)
+    number = tl.arange(0, BUCKETS)
+    whole = (upto <= k) & (number < BUCKETS - 1)
+    last = tl.max(tl.where(whole, ((number + 1) << 16) | upto, 0), 0)
+    taken = last & 0xFFFF
+    full = bucket < (last >> 16)
+    partly = bucket == (last >> 16)
+    ranks = tl.cumsum((full.to(tl.int32) << 16) | partly.to(tl.int32), 0)
+    rank = (ranks & 0xFFFF) - 1
+    slot = chunk * tl.minimum(k_chunk, CHUNK) + tl.where(full, (ranks >> 16) - 1, taken + rank)
+    chosen = full | (partly & (rank < k - taken))
+    tl.store(channels + slot, chunk * CHUNK + at, mask=chosen)
+    tl.store(values + slot, value, mask=chosen)
+
+
+@triton.jit
+def select_program(
+    selection: tl.tuple,
+    x: tl.tensor,
+    other: tl.tensor,
+    factors: tl.tensor,
+    columns: tl.tensor,
+    chunk: tl.tensor,
+    PROLOGUE: tl.constexpr,
+    FACTORS: tl.constexpr,
+    CHUNK: tl.constexpr,
+) -> None:
+    """`select_chunk` of an activation; selection = (control, channels, values, common)."""
+    control, channels, values, _ = selection
+    k_chunk = tl.load(control)
+    at = chunk * CHUNK + tl.arange(0, CHUNK)
+    value = factored(x, other, factors, at, at < columns, PROLOGUE, FACTORS)
+    select_chunk(value, chunk, columns, k_chunk, channels, values, CHUNK)
+
+
+@triton.jit
+def finish_selection(selection: tl.tuple, common: tl.tensor, poison: tl.tensor) -> None:
+    """What one program says for the whole vector: k_chunk in effect, refusals, the common factor."""
+    control, _, _, common_at = selection
+    finite = poison == 0.0
+    tl.store(control + 1, tl.where(finite, tl.load(control), 0))
+    tl.store(control + 2, tl.load(control + 2) + tl.where(finite, 0, 1))
+    tl.store(common_at, common)

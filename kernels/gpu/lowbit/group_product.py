@@ -1,0 +1,90 @@
+"""Products of group-quantised weights with prepared activations, the correction's rows fetched on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kernels.gpu.dec.fetch import Fetch
+from kernels.gpu.dec.launching import check_fetch, fetch_constants, fetch_pointers, fetch_sizes
+from kernels.gpu.lowbit.group_kernel import group_kernel
+from kernels.gpu.lowbit.groups import UNROLL, DeviceGroups
+from kernels.gpu.planes import MANY_GROUPS
+from kernels.gpu.prepare import Prepared
+from kernels.gpu.primitives import launch
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """How the group product is started: warps that share a block's columns, and registers of a thread.
+
+    Without a limit on registers the assembler takes so few in programs of several warps that loads wait
+    for one another; one-warp programs need 64 to fill a multiprocessor.
+    """
+
+    warps: int
+    maxnreg: int | None
+
+    def __post_init__(self) -> None:
+        if self.warps not in (1, 2, 4, 8, 16):
+            raise ValueError(f"a block is shared by 1, 2, 4, 8 or 16 warps, not {self.warps}")
+
+
+def default_config(weights: DeviceGroups) -> GroupConfig:
+    """The fastest launch measured on an H200 for matrices of about this shape."""
+    if weights.blocks >= MANY_GROUPS:
+        return GroupConfig(1, 64)
+    return GroupConfig(4, 80)
+
+
+def group_product(
+    weights: DeviceGroups,
+    prepared: Prepared,
+    *,
+    fetch: Fetch | None = None,
+    out: Tensor | None = None,
+    config: GroupConfig | None = None,
+    dtype: torch.dtype = torch.float32,
+    asm: bool | None = None,
+) -> Tensor:
+    """weights @ x for each prepared vector: [used, rows] in `dtype` (float32 or bfloat16) or in `out`.
+
+    With `fetch` the first programs fill `fetch.partial`; `out` is then still to be corrected
+    (`dec.correction.add_correction`). The residual may have fewer outputs than the weights have rows.
+    The sums are the same bits in every run of one configuration. Raises ValueError when shapes do not match.
+    """
+    if prepared.columns != weights.columns:
+        raise ValueError(f"x has {prepared.columns} columns, the weights have {weights.columns}")
+    check_fetch(fetch, prepared.used, weights.columns, weights.rows)
+    if out is None:
+        out = torch.empty(prepared.used, weights.rows, dtype=dtype, device=weights.device)
+    config = config if config is not None else default_config(weights)
+    options: dict[str, int] = {} if config.maxnreg is None else {"maxnreg": config.maxnreg}
+    fetching = fetch_sizes(fetch, config.warps)
+    launch(
+        group_kernel,
+        (fetching[0] + weights.blocks,),
+        weights.words,
+        weights.tables,
+        prepared.digits,
+        prepared.group_sums,
+        prepared.x_scale,
+        out,
+        *fetch_pointers(fetch, out),
+        weights.rows,
+        weights.steps,
+        prepared.group_sums.shape[1],
+        *fetching,
+        BITS=weights.bits,
+        BATCH=prepared.batch,
+        USED=prepared.used,
+        TAIL=weights.steps % UNROLL > 0,
+        WARPS=config.warps,
+        asm=asm,
+        num_warps=config.warps,
+        **fetch_constants(fetch),
+        **options,
+    )
+    return out

@@ -28,7 +28,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config.get("model_type"), str):
         raise damaged(path, "it names no model_type", "use a folder in Hugging Face layout")
     _refuse_quantised(folder, config)
-    return _text_config(path, config)
+    return text_config(path, config)
 
 
 def text_name(name: str) -> str | None:
@@ -53,7 +53,8 @@ def _refuse_quantised(folder: Path, config: dict[str, Any]) -> None:
     raise DecdecError(what, why, "use the model's bfloat16 checkpoint")
 
 
-def _text_config(path: Path, config: dict[str, Any]) -> dict[str, Any]:
+def text_config(path: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """The text model's part of a configuration; the whole where it is a text model's."""
     if config["model_type"] != "gemma3":
         return config
     text = config.get("text_config")

@@ -28,11 +28,12 @@ def locate(folder: Path) -> dict[str, Located]:
     if (folder / INDEX).exists():
         return _by_index(folder / INDEX)
     if (folder / SINGLE).exists():
-        return _in_file(folder / SINGLE)
+        return locate_in(folder / SINGLE)
     raise _no_weights(folder)
 
 
-def _in_file(file: Path) -> dict[str, Located]:
+def locate_in(file: Path) -> dict[str, Located]:
+    """Every tensor of one file in file order, its header validated; raises DecdecError."""
     return {name: Located(file, entry) for name, entry in read_header(file).items()}
 
 
@@ -42,7 +43,7 @@ def _by_index(index: Path) -> dict[str, Located]:
         raise damaged(index, "it has no usable weight_map")
     found: dict[str, Located] = {}
     for file_name in _shard_names(index, weight_map):
-        held = _in_file(index.parent / file_name)
+        held = locate_in(index.parent / file_name)
         wanted = {name for name, file in weight_map.items() if file == file_name}
         if absent := sorted(wanted - set(held)):
             raise damaged(

@@ -1,0 +1,1 @@
+"""How decoder linears become few bits: one method a file."""

@@ -34,6 +34,11 @@ def compiled() -> Path:
     return home() / "compiled"
 
 
+def evaluations() -> Path:
+    """Answers to evaluations, one file a run, so that a stopped one goes on."""
+    return home() / "evaluations"
+
+
 def locks() -> Path:
     """Lock files between processes."""
     return home() / "locks"

@@ -11,6 +11,7 @@ import msgspec
 from app.cli import work
 from app.cli.lists import IntList, NumberList, WordList
 from app.cli.quality import quality_of
+from app.cli.tasks import bbh, judge, mt_bench
 from runtime.evaluate.request import RESIDUALS, SELECTS, Request
 from runtime.protocol.quality import PRESETS, Preset
 
@@ -92,6 +93,10 @@ def ppl(
         return
     click.echo(f"{result.get('model')} on {text.name}, {result.get('tokens')} tokens")
     work.print_table(result.get("rows", []))
+
+
+for command in (bbh, mt_bench, judge):
+    evaluate.add_command(command)
 
 
 def _quality(

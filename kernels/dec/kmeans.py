@@ -38,7 +38,7 @@ def cluster_rows(values: torch.Tensor, weights: torch.Tensor, k: int) -> torch.T
             part, _positive(w[first:end]), part.argsort(1), k * POINTS_PER_ENTRY, centres[first:end]
         )
 
-    for_tiles(*x.shape, run)
+    for_tiles(len(x), x.shape[1], run)
     return torch.from_numpy(centres).float()
 
 
@@ -50,7 +50,7 @@ def nearest_codes(values: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     def run(first: int, end: int) -> None:
         loops.nearest_codes(x[first:end], entries[first:end], codes[first:end])
 
-    for_tiles(*x.shape, run)
+    for_tiles(len(x), x.shape[1], run)
     return torch.from_numpy(codes)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from math import prod
 
 import torch
@@ -20,6 +20,8 @@ from runtime.progress import JobContext
 from runtime.sensitivity.linear import Sensitivity, Tap
 
 BlockSensitivity = dict[LinearKind, Sensitivity]
+# Takes a block's number and F of every weight of its linears, float32 [n_out, n_in].
+Each = Callable[[int, dict[LinearKind, torch.Tensor]], None]
 
 # Every block's inputs are kept for the way back.
 STATE_BYTES = 1 << 30
@@ -28,10 +30,14 @@ LOGITS_AT_ONCE = 1 << 24
 SEED = 0
 
 
-def measure(model: SourceModel, batches: Sequence[torch.Tensor], ctx: JobContext) -> list[BlockSensitivity]:
+def measure(
+    model: SourceModel, batches: Sequence[torch.Tensor], ctx: JobContext, each: Each | None = None
+) -> list[BlockSensitivity]:
     """Sensitivity of every linear of every block, from texts int64 [T]; progress in blocks, twice through.
 
     Of the texts, only as many are used as keep the states of all blocks within STATE_BYTES.
+    `each` is given F of every weight, block by block from the last to the first: a block's size in float32
+    more memory, and half as much arithmetic again.
     """
     used = _within_memory(model, batches)
     with torch.inference_mode(False):
@@ -43,7 +49,10 @@ def measure(model: SourceModel, batches: Sequence[torch.Tensor], ctx: JobContext
         count = len(model.spec.layers)
         for index in reversed(range(count)):
             ctx.progress("sensitivity", 2 * count - 1 - index, 2 * count, "blocks")
-            found.append(_backward(model, index, states.pop(index), gradients))
+            taps = _backward(model, index, states.pop(index), gradients, each is not None)
+            found.append({kind: tap.sensitivity() for kind, tap in taps.items()})
+            if each is not None:
+                each(index, _every_weight(taps))
     ctx.progress("sensitivity", 2 * count, 2 * count, "blocks")
     return found[::-1]
 
@@ -90,10 +99,14 @@ def _forward(
 
 
 def _backward(
-    model: SourceModel, index: int, states: Sequence[torch.Tensor], gradients: list[torch.Tensor]
-) -> BlockSensitivity:
-    """Replace the gradients behind a block by those before it; gives what its linears noted."""
-    block = _block(model, index, Tap)
+    model: SourceModel,
+    index: int,
+    states: Sequence[torch.Tensor],
+    gradients: list[torch.Tensor],
+    each: bool,
+) -> dict[LinearKind, Tap]:
+    """Replace the gradients behind a block by those before it; gives its linears, which have noted them."""
+    block = _block(model, index, partial(Tap, each=each))
     for number, h in enumerate(states):
         start = h.clone().requires_grad_()
         with torch.enable_grad():
@@ -102,7 +115,12 @@ def _backward(
         assert start.grad is not None
         gradients[number] = start.grad
     taps = {kind: block.linears[kind] for kind in LINEAR_KINDS}
-    return {kind: tap.sensitivity() for kind, tap in taps.items() if isinstance(tap, Tap)}
+    return {kind: tap for kind, tap in taps.items() if isinstance(tap, Tap)}
+
+
+def _every_weight(taps: dict[LinearKind, Tap]) -> dict[LinearKind, torch.Tensor]:
+    found = {kind: tap.every_weight() for kind, tap in taps.items()}
+    return {kind: weights for kind, weights in found.items() if weights is not None}
 
 
 def _head_gradient(model: SourceModel, head: Linear, h: torch.Tensor, number: int) -> torch.Tensor:
@@ -137,7 +155,7 @@ def _label_gradient(
     return start.grad
 
 
-def _block(model: SourceModel, index: int, layer: type[Dense] | type[Tap]) -> Block:
+def _block(model: SourceModel, index: int, layer: Callable[[torch.Tensor], Linear]) -> Block:
     block, dtype = model.bare_block(index), compute_type()
     for kind, parts in model.parts(index).items():
         block.linears[kind] = layer(torch.cat(parts).to(dtype))

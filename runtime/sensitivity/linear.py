@@ -46,9 +46,11 @@ class Tap:
     as in K-FAC (Martens & Grosse 2015), here in its diagonal.
     """
 
-    def __init__(self, weight: torch.Tensor) -> None:
+    def __init__(self, weight: torch.Tensor, each: bool = False) -> None:
+        """`each`: keep F of every weight too, float32 [n_out, n_in]."""
         self.weight = weight
         self.n_out, self.n_in = weight.shape
+        self._each = torch.zeros(weight.shape) if each else None
         self._outputs = torch.zeros(self.n_out, dtype=torch.float64)
         self._inputs = torch.zeros(self.n_in, dtype=torch.float64)
         self._tokens = 0
@@ -74,8 +76,15 @@ class Tap:
         count = max(self._tokens, 1)
         return Sensitivity((self._outputs / count).float(), (self._inputs / count).float())
 
+    def every_weight(self) -> torch.Tensor | None:
+        """F of every weight, float32 [n_out, n_in]; None where only its sums were asked for."""
+        return None if self._each is None else self._each / max(self._tokens, 1)
+
     def _add(self, x: torch.Tensor, gradient: torch.Tensor) -> None:
         g2, x2 = gradient.square(), x.square()
+        if self._each is not None:
+            narrow = self.weight.dtype
+            self._each += g2.t().contiguous().to(narrow) @ x2.to(narrow)
         self._outputs += (x2.sum(1) @ g2).double()
         self._inputs += (g2.sum(1) @ x2).double()
         self._tokens += len(x)

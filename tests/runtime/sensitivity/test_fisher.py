@@ -90,6 +90,28 @@ def test_sums_are_those_of_transformers_gradients(family, tmp_path):
             torch.testing.assert_close(block[kind].inputs.double(), columns, rtol=2e-3, atol=1e-9)
 
 
+def test_every_weight_adds_up_to_the_sums(source):
+    blocks = {}
+    found = sensitivity.measure(source, texts(3, 20), SILENT, blocks.__setitem__)
+    assert list(blocks) == list(reversed(range(len(found))))
+    for index, block in enumerate(found):
+        for kind in LINEAR_KINDS:
+            each = blocks[index][kind]
+            torch.testing.assert_close(each.sum(1), block[kind].outputs, rtol=1e-4, atol=1e-9)
+            torch.testing.assert_close(each.sum(0), block[kind].inputs, rtol=1e-4, atol=1e-9)
+
+
+def test_one_token_has_the_fisher_information_of_a_product(source):
+    """For a single token F[o, i] is g[o]^2 x[i]^2 and nothing else: a matrix of rank one."""
+    blocks = {}
+    found = sensitivity.measure(source, texts(1, 1), SILENT, blocks.__setitem__)
+    for kind, one in found[0].items():
+        expected = one.outputs[:, None] * one.inputs / one.total if one.total else torch.zeros(())
+        torch.testing.assert_close(
+            blocks[0][kind], expected.expand(blocks[0][kind].shape), rtol=1e-4, atol=1e-12
+        )
+
+
 def test_small_noise_costs_the_kl_that_is_predicted(folder, source):
     batches = texts(12, 60)
     found = sensitivity.measure(source, batches, SILENT)

@@ -8,17 +8,23 @@ import re
 from runtime.errors import DecdecError
 
 VARIABLE = "DECDEC_DEVICE"
+_FIX = f"unset {VARIABLE}, or set it to cpu"
 
 
 def require_wanted() -> None:
     """Raise DecdecError unless DECDEC_DEVICE is unset or names a device that answers here: the CPU."""
+    if wanted_gpu() is None:
+        return
+    wanted, why = os.environ[VARIABLE].strip(), "this version answers on the CPU only"
+    raise DecdecError(f"The device {wanted} cannot be used", why, f"{_FIX}; decdec-chat doctor shows devices")
+
+
+def wanted_gpu() -> int | None:
+    """The number of the CUDA device that DECDEC_DEVICE names, None for the CPU; DecdecError for neither."""
     wanted = os.environ.get(VARIABLE, "").strip()
     if wanted.lower() in ("", "cpu"):
-        return
-    fix = f"unset {VARIABLE}, or set it to cpu"
-    if re.fullmatch(r"cuda(:\d{1,3})?", wanted.lower()):
-        why = "this version answers on the CPU only"
-        raise DecdecError(
-            f"The device {wanted} cannot be used", why, f"{fix}; decdec-chat doctor shows devices"
-        )
-    raise DecdecError(f"{VARIABLE} is {wanted!r}", "known are cpu, cuda and cuda:N", fix)
+        return None
+    found = re.fullmatch(r"cuda(?::(\d{1,3}))?", wanted.lower())
+    if found is None:
+        raise DecdecError(f"{VARIABLE} is {wanted!r}", "known are cpu, cuda and cuda:N", _FIX)
+    return int(found[1] or 0)

@@ -8,67 +8,87 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 
 from runtime.engine.load import load_engine
-from runtime.layers.base import LinearKind
+from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.progress import JobContext
 from runtime.protocol.commands import Load
 from runtime.protocol.events import KChunk
+from runtime.tuner.measurer import NO_PROGRAMS, Launches
 
 PROMPT = tuple(range(1, 33))
 STEPS = 24
 WARM_STEPS = 4
 CONTEXT = 512
-LIMIT = 1024
+RUNGS = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 # Between blocks of one kind the same call differs by less than this on an idle machine.
 SPREAD = 1.2
 # Where it is fine enough, the thread's own processor time: it stands still while others have the core.
 CLOCK = time.thread_time if sys.platform == "linux" else time.perf_counter
 
 
+@dataclass(frozen=True, slots=True)
+class StepCosts:
+    """Microseconds per linear of each kind, in steps with one table."""
+
+    products: dict[LinearKind, float]
+    corrections: dict[LinearKind, float]
+
+
 class StepMeasurer:
-    """Costs inside whole decode steps; every k_chunk is measured once, for all kinds together."""
+    """Implements `runtime.tuner.measurer.Measurer`; every table is measured once, for all kinds together."""
 
     def __init__(self, model: str, base: str, ctx: JobContext) -> None:
-        loaded = load_engine(Load(model, base, CONTEXT), ctx, keep_lossless=False)  # type: ignore[arg-type]
+        loaded = load_engine(Load(model, base, CONTEXT), ctx, keep_lossless=False)
         self._engine, self._ctx = loaded.engine, ctx
-        self._costs: dict[int, tuple[dict[LinearKind, float], dict[LinearKind, float]]] = {}
+        self._steps: dict[KChunk, StepCosts] = {}
 
     def base_us(self, kind: LinearKind) -> float:
         """Microseconds of one base product of this kind."""
-        return self._cost(0)[0][kind]
+        return self._step(KChunk()).products[kind]
 
-    def corrected_us(self, kind: LinearKind, k_chunk: int) -> float:
+    def launches(self, kind: LinearKind) -> tuple[int, ...]:
+        """No choice: corrections run on the thread that needs them."""
+        return (NO_PROGRAMS,)
+
+    def rungs(self, kind: LinearKind, n_tb: int) -> tuple[int, ...]:
+        """Up to every channel."""
+        return RUNGS
+
+    def corrected_us(self, kind: LinearKind, n_tb: int, k_chunk: int) -> float:
         """Microseconds of a product with k_chunk channels per 1024 corrected.
 
         What the call and the clock cost without any correction is part of every step and does not count.
         """
-        added = self._cost(k_chunk)[1][kind] - self._cost(0)[1][kind]
-        return self.base_us(kind) + max(added, 0.0)
+        table = KChunk(k_chunk, k_chunk, k_chunk, k_chunk)
+        return self.base_us(kind) + self._added(table, kind)
 
-    def limit(self, kind: LinearKind) -> int:
-        """Largest k_chunk: every channel."""
-        return LIMIT
+    def table_pct(self, launches: Launches, table: KChunk) -> float:
+        """What all corrections of a step take at this table, in percent of its products."""
+        added = sum(self._added(table, kind) for kind in LINEAR_KINDS)
+        return 100.0 * added / sum(map(self.base_us, LINEAR_KINDS))
 
-    def _cost(self, k_chunk: int) -> tuple[dict[LinearKind, float], dict[LinearKind, float]]:
-        if k_chunk not in self._costs:
-            self._costs[k_chunk] = self._measure(k_chunk)
-        return self._costs[k_chunk]
+    def _added(self, table: KChunk, kind: LinearKind) -> float:
+        return max(self._step(table).corrections[kind] - self._step(KChunk()).corrections[kind], 0.0)
 
-    def _measure(self, k_chunk: int) -> tuple[dict[LinearKind, float], dict[LinearKind, float]]:
-        """(product, correction) microseconds per linear."""
+    def _step(self, table: KChunk) -> StepCosts:
+        if table not in self._steps:
+            self._steps[table] = self._measure(table)
+        return self._steps[table]
+
+    def _measure(self, table: KChunk) -> StepCosts:
         engine = self._engine
         engine.truncate(0)
         engine.prefill(PROMPT, self._ctx.check)
-        engine.set_k_chunk(KChunk(k_chunk, k_chunk, k_chunk, k_chunk))
+        engine.set_k_chunk(table)
         timers = [engine.time_step(PROMPT[i % len(PROMPT)], CLOCK) for i in range(WARM_STEPS + STEPS)][
             WARM_STEPS:
         ]
         self._ctx.check()
-        kinds = timers[0].products
-        return (
-            {kind: 1e6 * typical([t.products[kind] for t in timers]) for kind in kinds},
-            {kind: 1e6 * typical([t.corrections[kind] for t in timers]) for kind in kinds},
+        return StepCosts(
+            {kind: 1e6 * typical([t.products[kind] for t in timers]) for kind in LINEAR_KINDS},
+            {kind: 1e6 * typical([t.corrections[kind] for t in timers]) for kind in LINEAR_KINDS},
         )
 
 

@@ -2,79 +2,105 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from runtime import device
 from runtime.engine.bench_linears import StepMeasurer
-from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.progress import JobContext
 from runtime.protocol.commands import Tune
 from runtime.store.locks import exclusive
-from runtime.tuner import search
+from runtime.tuner import plot, search, tuning
+from runtime.tuner.measurer import Measurer
 from runtime.tuner.profile import Machine, Profile, write_profile
 from runtime.tuner.quiet import wait_for_quiet
+from runtime.tuner.tuning import Tuned
 
 
-class Measurer(Protocol):
-    """Times of one linear of each kind on the device, in microseconds."""
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is measured, the machine that the profile is valid on, and its link's GB/s where it has one."""
 
-    def base_us(self, kind: LinearKind) -> float:
-        """The base product alone."""
-        ...
-
-    def corrected_us(self, kind: LinearKind, k_chunk: int) -> float:
-        """The product with k_chunk channels per 1024 corrected."""
-        ...
-
-    def limit(self, kind: LinearKind) -> int:
-        """The largest k_chunk the device can do."""
-        ...
+    measurer: Measurer
+    machine: Machine
+    link_gb_s: float | None = None
 
 
 def tune(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
-    """Measure, search, store. `args`: the fields of a Tune command; result as in `tune --json`.
+    """Measure, search, verify, store; result: `summary`.
 
+    `args`: the fields of a Tune command, and `plot`: a file ending in .svg or .png to draw into.
     One at a time, for two would measure each other; and refused at once where the result cannot be written.
     """
-    command = msgspec.convert(args, Tune)
-    device.require_wanted()
+    command = msgspec.convert({key: value for key, value in args.items() if key != "plot"}, Tune)
+    picture = Path(args["plot"]) if args.get("plot") else None
+    if picture:
+        plot.require_suffix(picture)
+    index = device.wanted_gpu()
     with exclusive("tune", "Tuning"):
-        measurer = StepMeasurer(command.model, command.base, ctx)
+        target = cpu_target(command, ctx) if index is None else gpu_target(command, index, ctx)
         wait_for_quiet(ctx)
-        profile = measured_profile(command, measurer, ctx)
+        tuned = run(target, ctx)
+        profile = make_profile(command, target, tuned)
         write_profile(profile)
+    if picture:
+        plot.draw(picture, f"{command.model}, {command.base}, {profile.machine.processor}", tuned)
     return summary(profile)
 
 
-def measured_profile(command: Tune, measurer: Measurer, ctx: JobContext) -> Profile:
-    """The profile of a model from its measured linears; progress "tune" in points."""
-    base = {kind: measurer.base_us(kind) for kind in LINEAR_KINDS}
-    limits = {kind: measurer.limit(kind) for kind in LINEAR_KINDS}
-    costs = search.measure(
-        base,
-        measurer.corrected_us,
-        limits,
-        progress=lambda done, total: ctx.progress("tune", done, total, "points"),
+def cpu_target(command: Tune, ctx: JobContext) -> Target:
+    """The engine's own decode steps."""
+    return Target(StepMeasurer(command.model, command.base, ctx), Machine.here())
+
+
+def gpu_target(command: Tune, index: int, ctx: JobContext) -> Target:
+    """Captured graphs of random weights with the model's shapes: times do not depend on the weights."""
+    from runtime.tuner.gpu_tuning import model_measurer
+
+    measurer = model_measurer(command.model, command.base, index, ctx)
+    return Target(measurer, Machine.with_gpu(index), measurer.link_gb_s)
+
+
+def run(target: Target, ctx: JobContext) -> Tuned:
+    """Tuning, with progress "tune" in points."""
+    return tuning.run(
+        target.measurer, progress=lambda done, total: ctx.progress("tune", done, total, "points")
     )
+
+
+def make_profile(command: Tune, target: Target, tuned: Tuned) -> Profile:
+    """What is kept of it."""
     return Profile(
         model=command.model,
         base=command.base,
-        machine=Machine.here(),
-        base_us={str(kind): us for kind, us in base.items()},
-        path=search.path(costs),
+        machine=target.machine,
+        base_us={str(kind): us for kind, us in tuned.costs.base.items()},
+        path=tuned.path,
+        n_tb={str(kind): n for kind, n in tuned.n_tb.items() if n},
+        detents=tuned.detents,
+        link_gb_s=target.link_gb_s,
     )
 
 
 def summary(profile: Profile) -> dict[str, Any]:
-    """A profile as `tune --json` shows it; n_tb is a GPU's and empty here."""
+    """A profile as `tune --json` shows it, and under "report" what its table shows besides.
+
+    n_tb is a GPU's and empty elsewhere.
+    """
     detents = {f"{pct:g}": search.at(profile.path, pct) for pct in search.DETENTS}
     return {
         "model": profile.model,
         "device": profile.machine.device,
         "base_us": profile.base_us,
-        "n_tb": {},
+        "n_tb": profile.n_tb,
         "path": msgspec.to_builtins(profile.path),
         "detents": msgspec.to_builtins(detents),
+        "report": {
+            "processor": profile.machine.processor,
+            "link_gb_s": profile.link_gb_s,
+            "detents": msgspec.to_builtins(profile.detents),
+        },
     }

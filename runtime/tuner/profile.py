@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
@@ -14,8 +15,10 @@ import torch
 from runtime import locations
 from runtime.protocol.events import SlowdownPoint
 from runtime.store.atomic import write_json
+from runtime.tuner.verify import Detent
 
 FORMAT = 1
+CPU = "cpu"
 MAX_BYTES = 1 << 20
 Microseconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -29,12 +32,14 @@ class Machine(msgspec.Struct, frozen=True):
     torch: str
     numba: str
     app: str
+    driver: str = ""
+    triton: str = ""
 
     @classmethod
     def here(cls) -> Machine:
-        """This process's machine."""
+        """This process's machine, for answers from its CPU."""
         return cls(
-            device="cpu",
+            device=CPU,
             processor=processor_name(),
             threads=torch.get_num_threads(),
             torch=str(torch.__version__),
@@ -42,15 +47,36 @@ class Machine(msgspec.Struct, frozen=True):
             app=_version("decdec-chat"),
         )
 
+    @classmethod
+    def with_gpu(cls, index: int) -> Machine:
+        """This process's machine, for answers from a CUDA device. The GPU's time depends on no thread."""
+        return cls(
+            device=f"cuda:{index}",
+            processor=torch.cuda.get_device_name(index),
+            threads=0,
+            torch=str(torch.__version__),
+            numba=_version("numba"),
+            app=_version("decdec-chat"),
+            driver=_driver(),
+            triton=_version("triton"),
+        )
+
 
 class Profile(msgspec.Struct, frozen=True):
-    """What tuning found: base time per linear kind in microseconds, and the slider's path."""
+    """What tuning found: base time per linear kind in microseconds, and the slider's path.
+
+    n_tb: fetch programs by kind, on a GPU. detents: tables there, as predicted and as measured together.
+    link_gb_s: what the GPU read from page-locked host memory.
+    """
 
     model: str
     base: str
     machine: Machine
     base_us: dict[str, Microseconds]
     path: tuple[SlowdownPoint, ...]
+    n_tb: dict[str, int] = {}
+    detents: tuple[Detent, ...] = ()
+    link_gb_s: float | None = None
     format: int = FORMAT
 
     def __post_init__(self) -> None:
@@ -59,21 +85,26 @@ class Profile(msgspec.Struct, frozen=True):
             raise ValueError("the path must begin at 0 and ascend")
 
 
-def profile_path(model: str, base: str) -> Path:
-    """The file of a model and base."""
-    return locations.profiles() / f"{model}.{base}.json"
+def profile_path(model: str, base: str, device: str = CPU) -> Path:
+    """The file of a model and base on a device ("cpu", "cuda:0")."""
+    suffix = "" if device == CPU else f".{device.replace(':', '-')}"
+    return locations.profiles() / f"{model}.{base}{suffix}.json"
 
 
 def write_profile(profile: Profile) -> Path:
     """Store a profile in place of an older one; gives the file."""
-    path = profile_path(profile.model, profile.base)
+    path = profile_path(profile.model, profile.base, profile.machine.device)
     write_json(path, profile)
     return path
 
 
-def read_profile(model: str, base: str) -> tuple[Profile | None, str]:
-    """The profile valid here, or None and the reason in words. A damaged file is moved aside (`.bad`)."""
-    path = profile_path(model, base)
+def read_profile(model: str, base: str, machine: Machine | None = None) -> tuple[Profile | None, str]:
+    """The profile valid on `machine` (this one's CPU unless told), or None and the reason in words.
+
+    A damaged file is moved aside (`.bad`).
+    """
+    machine = machine if machine is not None else Machine.here()
+    path = profile_path(model, base, machine.device)
     try:
         if path.stat().st_size > MAX_BYTES:
             return None, _set_aside(path)
@@ -86,7 +117,7 @@ def read_profile(model: str, base: str) -> tuple[Profile | None, str]:
         return None, _set_aside(path)
     if (profile.format, profile.model, profile.base) != (FORMAT, model, base):
         return None, _set_aside(path)
-    changed = _difference(profile.machine, Machine.here())
+    changed = _difference(profile.machine, machine)
     return (None, f"since the last tuning {changed}") if changed else (profile, "")
 
 
@@ -100,6 +131,16 @@ def processor_name() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+def _driver() -> str:
+    """Version of NVIDIA's kernel driver, as it says itself; empty where it does not."""
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = re.search(r"\b(\d{3,}\.\d+(?:\.\d+)?)\b", text)
+    return found[1] if found else ""
 
 
 def _difference(then: Machine, now: Machine) -> str:

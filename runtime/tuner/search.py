@@ -1,48 +1,25 @@
 """From measured costs to the slider's path: pure search, no device.
 
-The path is one growing sequence of tables: cheapest increase first, where cheap means microseconds per gain.
-Moving right therefore never takes a channel away, and every position between the detents has its table.
+The path is one growing sequence of tables, so moving right never takes a channel away, and every position
+has its table. The paper raises k where that is cheapest until nothing fits. Latencies are staircases, on
+which the cheapest next step is often not on the way to the best table; so here the whole path is chosen at
+once: of all growing sequences the one whose worth, summed over the slider's positions, is largest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import Any
 
-from runtime.layers.base import LINEAR_KINDS, LinearKind
+import numpy as np
+
+from runtime.layers.base import LinearKind
 from runtime.protocol.events import KChunk, SlowdownPoint
+from runtime.tuner.costs import MAX_PCT, Costs
+from runtime.tuner.grid import Grid, Worth, make_grid
 
-MAX_PCT = 20.0
 DETENTS = (2.5, 5.0, 10.0, 20.0)
-CANDIDATES = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-
-Corrected = Callable[[LinearKind, int], float]
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """Microseconds of one base product per kind, and what each k_chunk adds (k ascending, never falling).
-
-    `other` is the time per decoder block that no linear takes part in; it belongs to what 100 % means.
-    """
-
-    base: Mapping[LinearKind, float]
-    added: Mapping[LinearKind, Mapping[int, float]]
-    other: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not all(math.isfinite(us) and us > 0 for us in self.base.values()):
-            raise ValueError(f"base times must be positive, not {dict(self.base)}")
-
-    @property
-    def total(self) -> float:
-        """Microseconds of a block without correction."""
-        return sum(self.base.values()) + self.other
-
-    def pct(self, table: Mapping[LinearKind, int]) -> float:
-        """Slowdown of a table in percent."""
-        return 100.0 * sum(self.added[kind][k] for kind, k in table.items() if k) / self.total
+LEVEL_PCT = 0.25
 
 
 def gain(k_chunk: int) -> float:
@@ -54,42 +31,17 @@ def gain(k_chunk: int) -> float:
     return math.log2(1 + 4 * k_chunk)
 
 
-def measure(
-    base: Mapping[LinearKind, float],
-    corrected: Corrected,
-    limits: Mapping[LinearKind, int],
-    other: float = 0.0,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Costs:
-    """Costs of every candidate worth trying; a candidate that no kind can afford alone ends the measuring.
-
-    corrected(kind, k): microseconds of the whole corrected product. Noise is evened out: no cost is below
-    that of a smaller k.
-    """
-    budget = MAX_PCT / 100 * (sum(base.values()) + other)
-    added: dict[LinearKind, dict[int, float]] = {kind: {} for kind in LINEAR_KINDS}
-    floor = dict.fromkeys(LINEAR_KINDS, 0.0)
-    for done, k in enumerate(CANDIDATES):
-        progress(done, len(CANDIDATES))
-        for kind in LINEAR_KINDS:
-            if k <= limits[kind] and floor[kind] <= budget:
-                floor[kind] = max(floor[kind], corrected(kind, k) - base[kind])
-                added[kind][k] = floor[kind]
-        if min(floor.values()) > budget:
-            break
-    progress(len(CANDIDATES), len(CANDIDATES))
-    return Costs(dict(base), added, other)
+def equal_gain(kind: LinearKind, k_chunk: int) -> float:
+    """`gain`, alike for every kind."""
+    return gain(k_chunk)
 
 
-def path(costs: Costs) -> tuple[SlowdownPoint, ...]:
-    """Tables from 0 to MAX_PCT, ascending in slowdown; the first corrects nothing."""
-    table: dict[LinearKind, int] = dict.fromkeys(LINEAR_KINDS, 0)
-    points = [SlowdownPoint(0.0, KChunk())]
-    while (step := _cheapest(costs, table)) is not None:
-        kind, k = step
-        table[kind] = k
-        points.append(SlowdownPoint(round(costs.pct(table), 3), KChunk(**table)))
-    return _last_of_equal(points)
+def path(costs: Costs, worth: Worth = equal_gain) -> tuple[SlowdownPoint, ...]:
+    """Tables from 0 to MAX_PCT, ascending in slowdown; the first is what is free."""
+    grid = make_grid(costs, worth)
+    tables = [grid.table(index) for index in _best_chain(grid)]
+    points = [SlowdownPoint(round(costs.pct(table), 3), KChunk(**table)) for table in tables]
+    return tuple({point.slowdown_pct: point for point in points}.values())
 
 
 def at(points: tuple[SlowdownPoint, ...], pct: float) -> KChunk:
@@ -97,24 +49,27 @@ def at(points: tuple[SlowdownPoint, ...], pct: float) -> KChunk:
     return max((p for p in points if p.slowdown_pct <= pct), key=lambda p: p.slowdown_pct).k_chunk
 
 
-def _cheapest(costs: Costs, table: dict[LinearKind, int]) -> tuple[LinearKind, int] | None:
-    """The increase that fits MAX_PCT and costs least per gain; jumps over several candidates count too."""
-    fitting = [step for step in _increases(costs, table) if costs.pct({**table, step[0]: step[1]}) <= MAX_PCT]
+def _best_chain(grid: Grid) -> list[tuple[int, ...]]:
+    """An index for every level of the slider, none falling on any axis, of the largest sum of worths.
 
-    def cost_per_gain(step: tuple[LinearKind, int]) -> tuple[float, int]:
-        kind, k = step
-        now = table[kind]
-        spent = costs.added[kind][k] - (costs.added[kind][now] if now else 0.0)
-        return spent / (gain(k) - gain(now)), -k
+    values[i][t]: the best sum over levels 0..i when level i has table t; what led there is found backwards.
+    """
+    levels = np.arange(0.0, MAX_PCT + LEVEL_PCT / 2, LEVEL_PCT)
+    values: list[Any] = []
+    reachable: Any = 0.0
+    for level in levels:
+        value = np.where(grid.within(level), grid.worth + reachable, -np.inf).astype(np.float32)
+        values.append(value)
+        reachable = _best_below(value)
+    chain = [tuple(size - 1 for size in grid.worth.shape)]
+    for value in reversed(values):
+        below = value[tuple(slice(0, i + 1) for i in chain[-1])]
+        chain.append(tuple(int(i) for i in np.unravel_index(int(below.argmax()), below.shape)))
+    return chain[:0:-1]
 
-    return min(fitting, key=cost_per_gain, default=None)
 
-
-def _increases(costs: Costs, table: dict[LinearKind, int]) -> Iterator[tuple[LinearKind, int]]:
-    for kind in LINEAR_KINDS:
-        yield from ((kind, k) for k in costs.added[kind] if k > table[kind])
-
-
-def _last_of_equal(points: list[SlowdownPoint]) -> tuple[SlowdownPoint, ...]:
-    """Of tables with one and the same slowdown only the richest, which comes last."""
-    return tuple({point.slowdown_pct: point for point in points}.values())
+def _best_below(value: Any) -> Any:
+    """Of every table the largest value of any table that corrects no more."""
+    for axis in range(value.ndim):
+        value = np.maximum.accumulate(value, axis=axis)
+    return value

@@ -17,11 +17,18 @@ class Curve:
     def base_us(self, kind):
         return {"qkv": 38.0, "o": 27.0, "gate_up": 85.0, "down": 52.0}[kind]
 
-    def corrected_us(self, kind, k_chunk):
-        return self.base_us(kind) + 5 + 0.05 * k_chunk
+    def launches(self, kind):
+        return (0,)
 
-    def limit(self, kind):
-        return 256
+    def rungs(self, kind, n_tb):
+        return (8, 64, 256)
+
+    def corrected_us(self, kind, n_tb, k_chunk):
+        return self.base_us(kind) + (5 + 0.05 * k_chunk if k_chunk else 0)
+
+    def table_pct(self, launches, table):
+        ks = [table.qkv, table.o, table.gate_up, table.down]
+        return 100 * sum(5.5 + 0.05 * k for k in ks if k) / 202.0
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +37,8 @@ def home(tmp_path, monkeypatch):
 
 
 def made() -> Profile:
-    return jobs.measured_profile(Tune("small", "rtn4"), Curve(), JobContext.silent())
+    target = jobs.Target(Curve(), Machine.here())
+    return jobs.make_profile(Tune("small", "rtn4"), target, jobs.run(target, JobContext.silent()))
 
 
 def test_a_profile_comes_back(monkeypatch):
@@ -83,12 +91,48 @@ def test_a_profile_of_another_model_under_this_name_is_refused():
 
 def test_summary_has_the_documented_shape():
     result = jobs.summary(made())
-    assert set(result) == {"model", "device", "base_us", "n_tb", "path", "detents"}
+    assert set(result) == {"model", "device", "base_us", "n_tb", "path", "detents", "report"}
+    for detent in result["report"]["detents"][1:]:
+        assert result["detents"][f"{detent['target_pct']:g}"] == detent["k_chunk"]
+        assert detent["measured_pct"] <= detent["target_pct"]
     assert set(result["detents"]) == {"2.5", "5", "10", "20"}
     assert result["n_tb"] == {}
     assert result["path"][0] == {"slowdown_pct": 0.0, "k_chunk": {"qkv": 0, "o": 0, "gate_up": 0, "down": 0}}
     assert result["detents"]["20"] == result["path"][-1]["k_chunk"]
     assert set(result["base_us"]) == {"qkv", "o", "gate_up", "down"}
+
+
+def gpu(**changes):
+    found = Machine("cuda:0", "NVIDIA H200", 0, "2.13", "0.68", "0.1", driver="580.159.04", triton="3.6")
+    return msgspec.structs.replace(found, **changes)
+
+
+def test_a_gpu_has_a_profile_of_its_own():
+    write_profile(made())
+    on_gpu = msgspec.structs.replace(made(), machine=gpu(), n_tb={"down": 32}, link_gb_s=50.4)
+    path = write_profile(on_gpu)
+    assert path.name == "small.rtn4.cuda-0.json"
+    assert read_profile("small", "rtn4", gpu()) == (on_gpu, "")
+    assert read_profile("small", "rtn4")[0] == made()
+
+
+@pytest.mark.parametrize("field", ["processor", "driver", "triton", "torch"])
+def test_another_gpu_or_driver_makes_a_profile_worthless(field):
+    write_profile(msgspec.structs.replace(made(), machine=gpu()))
+    found, reason = read_profile("small", "rtn4", gpu(**{field: "other"}))
+    assert found is None
+    assert field in reason
+
+
+def test_profiles_from_before_gpus_are_still_valid():
+    path = write_profile(made())
+    document = msgspec.json.decode(path.read_bytes())
+    for name in ("n_tb", "detents", "link_gb_s"):
+        del document[name]
+    for name in ("driver", "triton"):
+        del document["machine"][name]
+    path.write_bytes(msgspec.json.encode(document))
+    assert read_profile("small", "rtn4")[0].path == made().path
 
 
 def test_this_machine_has_a_name():

@@ -7,108 +7,172 @@ import random
 import pytest
 
 from runtime.layers.base import LINEAR_KINDS
-from runtime.tuner.search import CANDIDATES, DETENTS, MAX_PCT, Costs, at, gain, measure, path
+from runtime.tuner.costs import MAX_PCT, Costs, knee, measured_curve
+from runtime.tuner.grid import MOST_RUNGS, affordable, make_grid
+from runtime.tuner.search import DETENTS, LEVEL_PCT, at, equal_gain, gain, path
 
 BASE = {"qkv": 38.0, "o": 27.0, "gate_up": 85.0, "down": 52.0}
 ENTRY = {"qkv": 5.6, "o": 5.5, "gate_up": 6.0, "down": 11.0}
 SLOPE = {"qkv": 0.05, "o": 0.03, "gate_up": 0.15, "down": 0.12}
-LIMITS = dict.fromkeys(LINEAR_KINDS, 1024)
+RUNGS = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+BUDGET = MAX_PCT / 100 * sum(BASE.values())
 
 
 def curve(kind, k):
-    return BASE[kind] + ENTRY[kind] + SLOPE[kind] * k
+    return ENTRY[kind] + SLOPE[kind] * k if k else 0.0
 
 
 def free_until(kind, k):
     """A GPU's: nothing up to a knee of 32, then linear."""
-    return BASE[kind] + max(0, k - 32) * SLOPE[kind]
+    return max(0, k - 32) * SLOPE[kind]
 
 
 def noisy(kind, k):
     return curve(kind, k) * random.Random(f"{kind}{k}").uniform(0.9, 1.1)
 
 
-@pytest.mark.parametrize("latency", [curve, free_until, noisy])
-def test_path_grows_from_nothing_and_stays_within_its_slowdown(latency):
-    costs = measure(BASE, latency, LIMITS)
+def stairs(kind, k):
+    """Flat within a batch of 24, and the programs that wait for work cost a little from the start."""
+    return 0.4 + SLOPE[kind] * 24 * math.ceil(k / 24)
+
+
+def costs_of(added, rungs=RUNGS, other=0.0):
+    curves = {
+        kind: measured_curve(BASE[kind], lambda k, kind=kind: BASE[kind] + added(kind, k), rungs, BUDGET)
+        for kind in LINEAR_KINDS
+    }
+    return Costs(BASE, curves, other)
+
+
+def by_kind(table):
+    return {kind: getattr(table, kind) for kind in LINEAR_KINDS}
+
+
+@pytest.mark.parametrize("added", [curve, free_until, noisy, stairs])
+def test_path_grows_from_nothing_and_stays_within_its_slowdown(added):
+    costs = costs_of(added)
     points = path(costs)
-    total = sum(BASE.values())
     assert points[0].slowdown_pct == 0
     for earlier, later in itertools.pairwise(points):
         assert earlier.slowdown_pct < later.slowdown_pct <= MAX_PCT
-        for kind in LINEAR_KINDS:
-            assert getattr(earlier.k_chunk, kind) <= getattr(later.k_chunk, kind)
+        assert all(a <= b for a, b in zip(by_kind(earlier.k_chunk).values(), by_kind(later.k_chunk).values()))  # noqa: B905
     for point in points:
-        spent = sum(costs.added[kind][k] for kind in LINEAR_KINDS if (k := getattr(point.k_chunk, kind)))
-        assert point.slowdown_pct == pytest.approx(100 * spent / total, abs=1e-3)
+        table = by_kind(point.k_chunk)
+        spent = sum(costs.added[kind].get(k, 0) for kind, k in table.items()) if any(table.values()) else 0
+        assert point.slowdown_pct == pytest.approx(100 * spent / sum(BASE.values()), abs=1e-3)
 
 
-@pytest.mark.parametrize("latency", [curve, free_until, noisy])
-def test_nothing_more_fits_at_the_right_end(latency):
-    costs = measure(BASE, latency, LIMITS)
+def brute_force_chain(costs, levels):
+    """Best sum of gains over growing tables, one a level, by recursion over every table."""
+    ladders = [sorted({0, *costs.added[kind]}) for kind in LINEAR_KINDS]
+    tables = [dict(zip(LINEAR_KINDS, ks, strict=True)) for ks in itertools.product(*ladders)]
+    worth = [sum(equal_gain(kind, k) for kind, k in table.items()) for table in tables]
+    pct = [costs.pct(table) for table in tables]
+    best = [0.0] * len(tables)
+    for level in levels:
+        found = [
+            max((best[j] for j in range(len(tables)) if all(tables[j][x] <= t[x] for x in t)), default=0.0)
+            for t in tables
+        ]
+        best = [found[i] + worth[i] if pct[i] <= level + 1e-9 else -math.inf for i in range(len(tables))]
+    return max(best)
+
+
+@pytest.mark.parametrize("added", [curve, stairs, noisy])
+def test_no_other_growing_path_is_worth_more(added, monkeypatch):
+    monkeypatch.setattr("runtime.tuner.search.LEVEL_PCT", 5.0)
+    costs = costs_of(added, rungs=(8, 24, 100))
+    points, levels = path(costs), [0.0, 5.0, 10.0, 15.0, 20.0]
+    total = sum(sum(map(gain, by_kind(at(points, level)).values())) for level in levels)
+    assert total == pytest.approx(brute_force_chain(costs, levels), rel=1e-5)
+
+
+@pytest.mark.parametrize("added", [curve, free_until, noisy, stairs])
+def test_nothing_more_fits_at_the_right_end(added):
+    costs = costs_of(added)
     last = path(costs)[-1]
     left = (MAX_PCT - last.slowdown_pct) / 100 * sum(BASE.values())
-    for kind in LINEAR_KINDS:
-        k = getattr(last.k_chunk, kind)
+    for kind, k in by_kind(last.k_chunk).items():
         spent = costs.added[kind].get(k, 0.0)
-        more = [added for candidate, added in costs.added[kind].items() if candidate > k]
-        assert all(added - spent > left - 1e-2 for added in more)
+        more = [cost for candidate, cost in costs.added[kind].items() if candidate > k]
+        assert all(cost - spent > left - 1e-2 for cost in more)
 
 
 def test_ten_percent_buys_16_channels_on_two_kinds():
     """The curve is that of a small model on a CPU with the correction in one compiled pass."""
-    table = at(path(measure(BASE, curve, LIMITS)), 10)
-    assert sum(getattr(table, kind) >= 16 for kind in LINEAR_KINDS) >= 2
+    table = by_kind(at(path(costs_of(curve)), 10))
+    assert sum(k >= 16 for k in table.values()) >= 2
 
 
 def test_a_second_kind_enters_before_the_first_is_driven_to_its_end():
-    points = path(measure(BASE, curve, LIMITS))
-    second = next(p for p in points if sum(getattr(p.k_chunk, kind) > 0 for kind in LINEAR_KINDS) == 2)
-    assert max(getattr(second.k_chunk, kind) for kind in LINEAR_KINDS) <= 256
+    points = path(costs_of(curve))
+    second = next(p for p in points if sum(k > 0 for k in by_kind(p.k_chunk).values()) >= 2)
+    assert max(by_kind(second.k_chunk).values()) <= 256
 
 
 def test_a_free_region_costs_nothing():
-    points = path(measure(BASE, free_until, LIMITS))
-    assert all(getattr(points[0].k_chunk, kind) >= 32 for kind in LINEAR_KINDS)
+    points = path(costs_of(free_until))
+    assert all(k >= 32 for k in by_kind(points[0].k_chunk).values())
 
 
-def test_limits_are_respected_and_a_hopeless_kind_stays_at_zero():
-    limits = {**LIMITS, "qkv": 24, "o": 0}
-    dear = lambda kind, k: curve(kind, k) + (1000 if kind == "down" else 0)  # noqa: E731
-    last = path(measure(BASE, dear, limits))[-1].k_chunk
-    assert last.qkv == 24
-    assert (last.o, last.down) == (0, 0)
+def test_a_hopeless_kind_stays_at_zero():
+    dear = lambda kind, k: curve(kind, k) + (1000 if kind == "down" and k else 0)  # noqa: E731
+    last = path(costs_of(dear))[-1].k_chunk
+    assert last.down == 0
     assert last.gate_up > 0
 
 
 def test_nothing_affordable_gives_the_zero_table_everywhere():
-    points = path(measure(BASE, lambda kind, k: BASE[kind] + 1000, LIMITS))
+    points = path(costs_of(lambda kind, k: 1000.0))
     assert len(points) == 1
     assert at(points, 20).total == 0
 
 
-def test_measuring_stops_when_no_kind_can_pay():
-    asked = set()
+def test_being_ready_is_paid_once_anything_is_corrected():
+    costs = costs_of(stairs)
+    alone = costs.pct({"qkv": 24, "o": 0, "gate_up": 0, "down": 0})
+    assert alone == pytest.approx(100 * (4 * 0.4 + 24 * SLOPE["qkv"]) / sum(BASE.values()))
+    assert costs.pct(dict.fromkeys(LINEAR_KINDS, 0)) == 0
 
-    def steep(kind, k):
-        asked.add(k)
-        return BASE[kind] + 3.0 * k
 
-    measure(BASE, steep, LIMITS)
-    assert max(asked) == 16
-    assert asked < set(CANDIDATES)
+def test_measuring_stops_when_the_budget_is_spent_and_never_falls():
+    asked = []
+
+    def steep(k):
+        asked.append(k)
+        return 10.0 + {0: 0.0, 4: 1.0, 8: 0.5, 16: 3.0}.get(k, 99.0)
+
+    found = measured_curve(10.0, steep, RUNGS, budget=2.0)
+    assert asked == [0, 4, 8, 16]
+    assert found == {0: 0.0, 4: 1.0, 8: 1.0, 16: 3.0}
 
 
 def test_other_time_widens_the_budget():
-    alone, whole = measure(BASE, curve, LIMITS), measure(BASE, curve, LIMITS, other=200.0)
-    assert at(path(whole), 10).total > at(path(alone), 10).total
+    assert at(path(costs_of(curve, other=200.0)), 10).total > at(path(costs_of(curve)), 10).total
 
 
 def test_detents_take_the_last_table_that_fits():
-    points = path(measure(BASE, curve, LIMITS))
+    points = path(costs_of(curve))
     for detent in DETENTS:
         fitting = [p for p in points if p.slowdown_pct <= detent]
         assert at(points, detent) == fitting[-1].k_chunk
+        # A detent shares the path with all other levels of the slider, and loses little by it.
+        best = make_grid(costs_of(curve), equal_gain).best_worth(detent - LEVEL_PCT)
+        assert sum(map(gain, by_kind(at(points, detent)).values())) >= 0.8 * best
+
+
+def test_equal_costs_keep_the_largest_and_long_ladders_are_thinned():
+    assert affordable({0: 0.0, 4: 1.0, 8: 1.0, 16: 2.0, 32: 9.0}, 2.0) == (0, 8, 16)
+    long = {k: float(k) for k in range(200)}
+    kept = affordable(long, 100.0)
+    assert len(kept) == MOST_RUNGS
+    assert (kept[0], kept[-1]) == (0, 100)
+
+
+def test_the_knee_is_where_the_flat_part_ends():
+    found = {0: 0.2, 8: 0.3, 16: 0.4, 24: 3.0, 32: 6.0}
+    assert knee(found, base_us=20.0) == 16
+    assert knee({0: 0.2, 8: 9.0}, base_us=20.0) == 0
 
 
 def test_gain_follows_the_measured_perplexities():

@@ -1,0 +1,69 @@
+"""What corrections cost, by linear kind and k_chunk: curves that never fall, and their sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from runtime.layers.base import LINEAR_KINDS, LinearKind
+
+MAX_PCT = 20.0
+
+Curve = Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Microseconds of one base product per kind, and what each k_chunk adds (k ascending, never falling).
+
+    A curve's entry for 0, where it has one, is what being ready to correct costs; it is paid by every kind as
+    soon as any is corrected. `other` is the time per decoder block that no linear takes part in; it belongs
+    to what 100 % means.
+    """
+
+    base: Mapping[LinearKind, float]
+    added: Mapping[LinearKind, Curve]
+    other: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(us) and us > 0 for us in self.base.values()):
+            raise ValueError(f"base times must be positive, not {dict(self.base)}")
+
+    @property
+    def total(self) -> float:
+        """Microseconds of a block without correction."""
+        return sum(self.base.values()) + self.other
+
+    def pct(self, table: Mapping[LinearKind, int]) -> float:
+        """Slowdown of a table in percent; nothing corrected costs nothing."""
+        if not any(table.values()):
+            return 0.0
+        return 100.0 * sum(self.added[kind].get(k, 0.0) for kind, k in table.items()) / self.total
+
+
+def measured_curve(
+    base_us: float, corrected: Callable[[int], float], rungs: Iterable[int], budget: float
+) -> dict[int, float]:
+    """Added microseconds at 0 and at every rung (ascending), up to the first that costs more than `budget`.
+
+    Noise is evened out: no cost is below that of a smaller k.
+    """
+    floor, curve = 0.0, {}
+    for k in (0, *rungs):
+        floor = max(floor, corrected(k) - base_us)
+        curve[k] = floor
+        if floor > budget:
+            break
+    return curve
+
+
+def knee(curve: Curve, base_us: float, tolerance: float = 0.025) -> int:
+    """The largest k_chunk that costs at most `tolerance` of the base above being ready; 0: none."""
+    entry = curve.get(0, 0.0)
+    return max((k for k, added in curve.items() if added - entry <= tolerance * base_us), default=0)
+
+
+def as_table(ks: Iterable[int]) -> dict[LinearKind, int]:
+    """k_chunk by kind, from values in the order of LINEAR_KINDS."""
+    return dict(zip(LINEAR_KINDS, ks, strict=True))

@@ -1,0 +1,93 @@
+"""Phase 1: how many fetch programs every kind gets, from curves measured with each number of them.
+
+The paper's rule begins: for every bound n_max each kind takes its largest number up to it, and one common
+k_chunk is raised until the sum of all linears no longer fits; the bound with the most room wins. Kinds differ
+more than one bound can say, so each kind's choice is then changed for as long as a change makes better tables
+at the detents possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from runtime.layers.base import LINEAR_KINDS, LinearKind
+from runtime.tuner.costs import Costs, Curve, as_table
+from runtime.tuner.grid import Worth, make_grid
+from runtime.tuner.measurer import Launches
+from runtime.tuner.search import DETENTS
+
+# Curves of a kind by its number of fetch programs.
+Curves = Mapping[LinearKind, Mapping[int, Curve]]
+
+
+def choose_launches(
+    base: Mapping[LinearKind, float], curves: Curves, worth: Worth, other: float = 0.0
+) -> dict[LinearKind, int]:
+    """Fetch programs by kind, of the largest worth summed over the detents that this search finds."""
+
+    def value(launches: Launches) -> float:
+        grid = make_grid(costs_of(base, curves, launches, other), worth)
+        return sum(grid.best_worth(detent) for detent in DETENTS)
+
+    chosen = common_launches(base, curves, worth, other)
+    best = value(chosen)
+    while True:
+        trials = [({**chosen, kind: n}, kind, n) for kind in LINEAR_KINDS for n in curves[kind]]
+        scored = [(value(trial), trial) for trial, kind, n in trials if n != chosen[kind]]
+        top = max(scored, key=lambda item: item[0], default=(best, chosen))
+        if top[0] <= best:
+            return dict(chosen)
+        best, chosen = top
+
+
+def costs_of(
+    base: Mapping[LinearKind, float], curves: Curves, launches: Launches, other: float = 0.0
+) -> Costs:
+    """The costs when every kind has the chosen number of programs."""
+    return Costs(dict(base), {kind: curves[kind][launches[kind]] for kind in LINEAR_KINDS}, other)
+
+
+def common_launches(
+    base: Mapping[LinearKind, float], curves: Curves, worth: Worth, other: float = 0.0
+) -> dict[LinearKind, int]:
+    """The paper's rule, scored over all detents; of equal bounds the smallest."""
+    bounds = sorted({n for kind in LINEAR_KINDS for n in curves[kind]})
+    assignments = [{kind: _largest(list(curves[kind]), bound) for kind in LINEAR_KINDS} for bound in bounds]
+
+    def score(launches: Launches) -> float:
+        costs = costs_of(base, curves, launches, other)
+        return sum(_common_worth(costs, detent, worth) for detent in DETENTS)
+
+    return max(assignments, key=score)
+
+
+def _largest(numbers: Sequence[int], bound: int) -> int:
+    return max((n for n in numbers if n <= bound), default=min(numbers))
+
+
+def _common_worth(costs: Costs, pct: float, worth: Worth) -> float:
+    """Worth of the largest common k_chunk that fits; where none does, the smallest linear stays at 0."""
+    by_size = sorted(LINEAR_KINDS, key=lambda kind: costs.base[kind])
+    for left_out in range(len(by_size)):
+        taking = by_size[left_out:]
+        k = _common_k(costs, pct, taking)
+        if k:
+            return sum(worth(kind, k) for kind in taking)
+    return 0.0
+
+
+def _common_k(costs: Costs, pct: float, taking: Sequence[LinearKind]) -> int:
+    """Largest k_chunk that all of `taking` can have within `pct`; a k between rungs costs the next's."""
+
+    def table(k: int) -> dict[LinearKind, int] | None:
+        rungs = {kind: _rung_from(costs.added[kind], k) for kind in taking}
+        if None in rungs.values():
+            return None
+        return as_table(rungs.get(kind) or 0 for kind in LINEAR_KINDS)
+
+    ks = sorted({k for kind in taking for k in costs.added[kind]})
+    return max((k for k in ks if (found := table(k)) and costs.pct(found) <= pct), default=0)
+
+
+def _rung_from(curve: Curve, k: int) -> int | None:
+    return min((rung for rung in curve if rung >= k), default=None)

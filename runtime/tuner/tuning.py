@@ -1,0 +1,59 @@
+"""The whole of tuning on any device: curves, fetch programs, the path, and its promise checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from runtime.layers.base import LINEAR_KINDS, LinearKind
+from runtime.protocol.events import SlowdownPoint
+from runtime.tuner.costs import MAX_PCT, Costs, measured_curve
+from runtime.tuner.grid import Worth
+from runtime.tuner.launches import Curves, choose_launches, costs_of
+from runtime.tuner.measurer import Measurer
+from runtime.tuner.search import equal_gain, path
+from runtime.tuner.verify import Detent, Verifier, scaled_path
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """n_tb: fetch programs by kind. costs: with these. path: verified. detents: 0 % and the slider's."""
+
+    n_tb: Mapping[LinearKind, int]
+    costs: Costs
+    path: tuple[SlowdownPoint, ...]
+    detents: tuple[Detent, ...]
+
+
+def run(
+    measurer: Measurer, worth: Worth = equal_gain, progress: Progress = lambda done, total: None
+) -> Tuned:
+    """Measure curves, choose fetch programs and the path, verify; progress in measured points."""
+    base = {kind: measurer.base_us(kind) for kind in LINEAR_KINDS}
+    curves = measured_curves(measurer, base, progress)
+    n_tb = choose_launches(base, curves, worth)
+    costs = costs_of(base, curves, n_tb)
+    points = path(costs, worth)
+    verifier = Verifier(costs, points, lambda table: measurer.table_pct(n_tb, table), worth)
+    detents = tuple(verifier.detents())
+    return Tuned(n_tb, costs, scaled_path(points, detents, costs), detents)
+
+
+def measured_curves(measurer: Measurer, base: Mapping[LinearKind, float], progress: Progress) -> Curves:
+    """Curves of every kind with each of its numbers of fetch programs, up to what one alone may cost."""
+    budget = MAX_PCT / 100 * sum(base.values())
+    wanted = [(kind, n) for kind in LINEAR_KINDS for n in measurer.launches(kind)]
+    total = sum(len(measurer.rungs(kind, n)) for kind, n in wanted)
+    curves: dict[LinearKind, dict[int, dict[int, float]]] = {kind: {} for kind in LINEAR_KINDS}
+    done = 0
+    for kind, n in wanted:
+        progress(done, total)
+        rungs = measurer.rungs(kind, n)
+        corrected = partial(measurer.corrected_us, kind, n)
+        curves[kind][n] = measured_curve(base[kind], corrected, rungs, budget)
+        done += len(rungs)
+    progress(total, total)
+    return curves

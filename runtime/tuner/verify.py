@@ -1,0 +1,159 @@
+"""Whether the path keeps its promise: its tables at the detents measured with all linears at work together.
+
+Sums of single measurements and the joint measurement differ: linears share the link, the caches and one
+another's waiting. So every detent's table is measured jointly, lowered or raised until it keeps the promise,
+and the positions between the detents are scaled to what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from runtime.layers.base import LINEAR_KINDS, LinearKind
+from runtime.protocol.events import KChunk, SlowdownPoint
+from runtime.tuner.costs import Costs
+from runtime.tuner.grid import Worth
+from runtime.tuner.search import DETENTS, equal_gain
+
+# The promise: a detent's measured slowdown is at most its target and at least this much below, where the
+# linears have as much to correct. The margin keeps noise of a later measurement on the right side.
+PROMISE_PCT = 1.5
+MARGIN_PCT = 0.3
+GOOD_ENOUGH_PCT = 1.0
+# Joint measurements at one detent.
+MOST_TRIALS = 16
+_TINY_PCT = 1e-3
+
+JointPct = Callable[[KChunk], float]
+
+
+class Detent(msgspec.Struct, frozen=True):
+    """A detent's table: what single measurements add up to, and what all linears together measured."""
+
+    target_pct: float
+    k_chunk: KChunk
+    predicted_pct: float
+    measured_pct: float
+
+
+@dataclass(slots=True)
+class Verifier:
+    """Settles the detents from left to right; no table takes back what one before it corrects."""
+
+    costs: Costs
+    points: tuple[SlowdownPoint, ...]
+    measure: JointPct
+    worth: Worth = equal_gain
+    _known: dict[KChunk, float] = field(default_factory=lambda: {KChunk(): 0.0})
+    _scale: float = 1.0
+
+    def detents(self) -> Iterator[Detent]:
+        """Every detent's table, measured; 0 % first, where only what is free may be corrected."""
+        floor = KChunk()
+        for target in (0.0, *DETENTS):
+            floor = self._settle(target, floor) if target else self._free()
+            yield Detent(target, floor, round(self.predicted(floor), 3), round(self._known[floor], 3))
+
+    def predicted(self, table: KChunk) -> float:
+        """Sum of the single measurements, in percent."""
+        return self.costs.pct(_by_kind(table))
+
+    def _free(self) -> KChunk:
+        """What the path corrects for nothing, if that is nearly true of all linears together."""
+        table = self.points[0].k_chunk
+        return table if self._pct(table) <= MARGIN_PCT else KChunk()
+
+    def _settle(self, target: float, floor: KChunk) -> KChunk:
+        """Down from the path's table until the joint measurement fits, then up while there is room."""
+        aim, tries = target - MARGIN_PCT, iter(range(MOST_TRIALS))
+        table = self._down(aim, floor, tries)
+        return self._up(target, table, tries)
+
+    def _down(self, aim: float, floor: KChunk, tries: Iterator[int]) -> KChunk:
+        """The richest of the path's tables, not poorer than `floor`, that measures within `aim`."""
+        tables = list(dict.fromkeys(_richer(point.k_chunk, floor) for point in self.points))
+        while tables:
+            fitting = [t for t in tables if self.predicted(t) * self._scale <= aim]
+            table = fitting[-1] if fitting else tables[0]
+            if next(tries, None) is None:
+                break
+            if self._pct(table) <= aim:
+                return table
+            self._scale = max(self._scale, self._pct(table) / max(self.predicted(table), 0.1))
+            tables = tables[: tables.index(table)]
+        return floor
+
+    def _up(self, target: float, table: KChunk, tries: Iterator[int]) -> KChunk:
+        """Single steps, cheapest for their worth first, while more than GOOD_ENOUGH_PCT is left."""
+        closed: set[LinearKind] = set()
+        while self._pct(table) < target - GOOD_ENOUGH_PCT:
+            steps = [step for step in self._steps(table) if step[0] not in closed]
+            if not steps or next(tries, None) is None:
+                break
+            kind, k = min(steps, key=lambda step: self._cost_per_worth(table, step))
+            risen = msgspec.structs.replace(table, **{kind: k})
+            if self._pct(risen) <= target - MARGIN_PCT:
+                table = risen
+            else:
+                closed.add(kind)
+        return table
+
+    def _steps(self, table: KChunk) -> Iterator[tuple[LinearKind, int]]:
+        """Every kind's next rung."""
+        for kind in LINEAR_KINDS:
+            higher = [k for k in self.costs.added[kind] if k > getattr(table, kind)]
+            if higher:
+                yield kind, min(higher)
+
+    def _cost_per_worth(self, table: KChunk, step: tuple[LinearKind, int]) -> float:
+        kind, k = step
+        now = getattr(table, kind)
+        curve = self.costs.added[kind]
+        spent = curve[k] - curve.get(now, 0.0)
+        return spent / (self.worth(kind, k) - self.worth(kind, now))
+
+    def _pct(self, table: KChunk) -> float:
+        if table not in self._known:
+            self._known[table] = self.measure(table)
+        return self._known[table]
+
+
+def scaled_path(
+    points: tuple[SlowdownPoint, ...], detents: tuple[Detent, ...], costs: Costs
+) -> tuple[SlowdownPoint, ...]:
+    """The path through the verified tables. Between two detents its tables are held between theirs, and come
+    in later than the detent before.
+    """
+    path, floor, start, below = [SlowdownPoint(0.0, KChunk())], KChunk(), 0.0, 0.0
+    for detent in detents:
+        top = detent.k_chunk
+        if top == floor:
+            start = detent.target_pct
+            continue
+        end = min(max(detent.measured_pct, start + _TINY_PCT), detent.target_pct)
+        span = max(detent.predicted_pct - below, 1e-9)
+        for table in dict.fromkeys(_richer(floor, _poorer(point.k_chunk, top)) for point in points):
+            share = (costs.pct(_by_kind(table)) - below) / span
+            pct = round(start + share * (end - start), 3)
+            if start < pct < end:
+                path.append(SlowdownPoint(pct, table))
+        path.append(SlowdownPoint(end, top))
+        floor, start, below = top, detent.target_pct, detent.predicted_pct
+    return tuple({point.slowdown_pct: point for point in path}.values())
+
+
+def _richer(one: KChunk, other: KChunk) -> KChunk:
+    """Of every kind the larger k_chunk."""
+    return KChunk(**{kind: max(getattr(one, kind), getattr(other, kind)) for kind in LINEAR_KINDS})
+
+
+def _poorer(one: KChunk, other: KChunk) -> KChunk:
+    """Of every kind the smaller k_chunk."""
+    return KChunk(**{kind: min(getattr(one, kind), getattr(other, kind)) for kind in LINEAR_KINDS})
+
+
+def _by_kind(table: KChunk) -> Mapping[LinearKind, int]:
+    return {kind: getattr(table, kind) for kind in LINEAR_KINDS}

@@ -1,0 +1,149 @@
+"""A GPU's linear against float64, with every kind of base; in triton's interpreter where there is no GPU."""
+
+import pytest
+import torch
+
+from kernels.dec import dequantise, quantise_residual, quantise_rtn
+from kernels.dec.residual import pack_nibbles
+from kernels.gpu.dec import reference
+from kernels.gpu.dec.fetch import FetchConfig, ResidualRows
+from kernels.gpu.lowbit.group_product import GroupConfig
+from kernels.gpu.lowbit.groups import pack_groups
+from kernels.gpu.packing import pack_planes
+from runtime.layers.device_linear import DeviceLinear, Prologue, new_buffers, product_warps
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+# A step and a chunk that are not full; the interpreter is slow.
+N_OUT, N_IN = 24, 320
+
+ONE_WARP = GroupConfig(1, 64)
+
+
+def sample(bits, columns=None, seed=0):
+    """Weights, their base and residual in the scaled domain, and the linear made of them."""
+    torch.manual_seed(seed)
+    weight = torch.randn(N_OUT, N_IN) / N_IN**0.5
+    scaled = weight if columns is None else weight * columns
+    base = quantise_rtn(scaled, bits)
+    residual = quantise_residual(scaled - dequantise(base))
+    rows = ResidualRows(pack_nibbles(residual.codes), residual.scale.to(DEVICE))
+    if DEVICE.type == "cuda":
+        rows = ResidualRows(rows.words.pin_memory(), rows.scale)
+    buffers = new_buffers(N_IN, N_OUT, DEVICE)
+    linear = DeviceLinear(
+        pack_groups(base).to(DEVICE),
+        buffers,
+        columns=columns,
+        residual=rows,
+        fetching=FetchConfig(4, 2),
+        config=ONE_WARP,
+    )
+    return linear, dequantise(base).double(), rows
+
+
+def corrected(base, rows, x, k_chunk):
+    """base @ x and the residual of the channels that the kernels list, float64."""
+    channels = reference.select_channels(x.float(), k_chunk)
+    lost = reference.correction(rows.words.cpu(), rows.scale.cpu(), channels, x[channels])
+    return base @ x.double() + lost
+
+
+def relative(found, exact):
+    return float((found.double().cpu().flatten() - exact).norm() / exact.norm())
+
+
+@pytest.mark.parametrize(("bits", "k_chunk"), [(4, 0), (3, 16), (4, 200)])
+def test_decode_is_base_and_correction(bits, k_chunk):
+    linear, base, rows = sample(bits)
+    x = torch.randn(N_IN)
+    linear.buffers.set_k_chunk(k_chunk)
+    found = linear.decode(x.to(DEVICE))
+    exact = corrected(base, rows, x, k_chunk)
+    assert tuple(found.shape) == (1, N_OUT)
+    assert relative(found, exact) < 3e-6
+    if k_chunk:
+        assert relative(found, base @ x.double()) > 1e-4
+
+
+def test_inputs_are_divided_by_the_columns_before_channels_are_chosen():
+    columns = torch.rand(N_IN) * 3 + 0.2
+    linear, base, rows = sample(4, columns)
+    linear.buffers.set_k_chunk(16)
+    x = torch.randn(N_IN)
+    found = linear.decode(x.to(DEVICE))
+    inverse = columns.reciprocal()
+    assert relative(found, corrected(base, rows, x * inverse, 16)) < 3e-6
+
+
+@pytest.mark.parametrize("kind", ["norm", "gate"])
+def test_prologues_come_first(kind):
+    linear, base, rows = sample(4)
+    linear.buffers.set_k_chunk(8)
+    x, other = torch.randn(N_IN), torch.randn(N_IN)
+    if kind == "norm":
+        prologue, given = Prologue(norm=other.to(DEVICE), eps=1e-5), None
+        given = x * other / (x.square().mean() + 1e-5).sqrt()
+    else:
+        prologue, given = Prologue(up=other.to(DEVICE)), torch.nn.functional.silu(x) * other
+    found = linear.decode(x.to(DEVICE), prologue)
+    assert relative(found, corrected(base, rows, given, 8)) < 5e-6
+
+
+def test_what_is_not_corrected_is_the_base_alone():
+    linear, base, _ = sample(4)
+    linear.buffers.set_k_chunk(64)
+    x = torch.randn(N_IN)
+    assert relative(linear.decode(x.to(DEVICE), corrected=False), base @ x.double()) < 1e-6
+
+
+def test_multiply_leaves_the_sum_to_the_reader():
+    linear, base, rows = sample(4)
+    linear.buffers.set_k_chunk(8)
+    x = torch.randn(N_IN)
+    found = linear.multiply(x.to(DEVICE)).clone()
+    assert relative(found, base @ x.double()) < 1e-6
+    lost = linear.fetch.partial.sum(0)[:N_OUT].double().cpu() * rows.scale.double().cpu()
+    exact = corrected(base, rows, x, 8) - base @ x.double()
+    assert relative(lost, exact) < 1e-5
+
+
+def test_few_tokens_are_multiplied_without_correction():
+    linear, base, _ = sample(3)
+    linear.buffers.set_k_chunk(64)
+    x = torch.randn(2, N_IN)
+    found = linear.few(x.to(DEVICE))
+    assert tuple(found.shape) == (2, N_OUT)
+    assert relative(found, (x.double() @ base.T).flatten()) < 1e-6
+    with pytest.raises(ValueError, match="1 to 8"):
+        linear.few(torch.randn(9, N_IN, device=DEVICE))
+
+
+def test_the_table_holds_for_every_linear_that_shares_the_buffers():
+    linear, base, rows = sample(4)
+    second = DeviceLinear(
+        linear.weights, linear.buffers, residual=linear.fetch.residual, fetching=FetchConfig(4, 1)
+    )
+    linear.buffers.set_k_chunk(32)
+    x = torch.randn(N_IN)
+    for one in (linear, second):
+        assert relative(one.decode(x.to(DEVICE)), corrected(base, rows, x, 32)) < 3e-6
+
+
+def test_an_input_that_is_not_finite_is_not_corrected():
+    linear, _, _ = sample(4)
+    linear.buffers.set_k_chunk(8)
+    x = torch.randn(N_IN)
+    x[7] = torch.inf
+    linear.decode(x.to(DEVICE))
+    assert linear.buffers.selection.refused() == 1
+
+
+def test_int8x_planes_are_multiplied_too():
+    torch.manual_seed(1)
+    q = (torch.randn(N_OUT, N_IN) * 4).round().to(torch.int8)
+    weights = pack_planes(q.to(DEVICE), torch.full((1,), 0.01, device=DEVICE))
+    linear = DeviceLinear(weights, new_buffers(N_IN, N_OUT, DEVICE))
+    x = torch.randn(N_IN)
+    assert relative(linear.decode(x.to(DEVICE)), 0.01 * q.double() @ x.double()) < 1e-6
+    assert linear.bytes_in_memory() == weights.nbytes
+    assert product_warps(weights) >= 1

@@ -1,0 +1,109 @@
+"""Tuning of a simulated device: optima known by trying everything, the promise in the joint measurement."""
+
+import itertools
+
+import pytest
+
+from runtime.layers.base import LINEAR_KINDS
+from runtime.protocol.events import KChunk
+from runtime.tuner import tuning
+from runtime.tuner.costs import MAX_PCT
+from runtime.tuner.launches import choose_launches, common_launches
+from runtime.tuner.search import DETENTS, at, equal_gain, gain
+from runtime.tuner.verify import PROMISE_PCT
+from tests.runtime.tuner.simulated import K_BYTES, SimulatedDevice, best_worth, every_assignment
+
+SMALL = {"rungs": (4, 8, 16, 32, 64), "splits": (1, 4)}
+
+
+def worth_of(table):
+    return sum(gain(getattr(table, kind)) for kind in LINEAR_KINDS)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 2.7, 6.7])
+def test_fetch_programs_are_nearly_the_best_of_all_choices(ratio):
+    device = SimulatedDevice(ratio, **SMALL)
+    base = {kind: device.base_us(kind) for kind in LINEAR_KINDS}
+    curves = tuning.measured_curves(device, base, lambda done, total: None)
+    chosen = choose_launches(base, curves, equal_gain)
+
+    def value(launches):
+        return sum(best_worth(device, launches, detent, equal_gain) for detent in DETENTS)
+
+    best = max(map(value, every_assignment(device)))
+    assert value(chosen) >= 0.97 * best
+    assert value(chosen) >= value(common_launches(base, curves, equal_gain)) - 1e-9
+
+
+def test_a_fast_memory_wants_fewer_programs_than_bandwidth_alone_would():
+    """On a device whose programs cost nothing the most are best; where they cost much, the fewest."""
+    free, dear = SimulatedDevice(6.7, **SMALL), SimulatedDevice(6.7, **SMALL)
+    free.added = lambda kind, n_tb, k: 4e-4 * k * K_BYTES[kind] / n_tb
+    dear.added = lambda kind, n_tb, k: n_tb * 0.02 + 0.01 * k
+    for device, position in ((free, -1), (dear, 0)):
+        found = tuning.run(device)
+        assert dict(found.n_tb) == {kind: device.launches(kind)[position] for kind in LINEAR_KINDS}
+
+
+@pytest.mark.parametrize("interaction", [0.0, 0.1, 0.4, -0.1])
+@pytest.mark.parametrize("ratio", [1.0, 2.7, 6.7])
+def test_the_promise_holds_with_all_linears_at_work(ratio, interaction):
+    device = SimulatedDevice(ratio, interaction)
+    found = tuning.run(device)
+    assert [detent.target_pct for detent in found.detents] == [0.0, *DETENTS]
+    for detent in found.detents[1:]:
+        table = at(found.path, detent.target_pct)
+        assert table == detent.k_chunk
+        measured = device.table_pct(found.n_tb, table)
+        assert measured == pytest.approx(detent.measured_pct, abs=1e-3)
+        assert measured <= detent.target_pct
+        richer = next_tables(device, found.n_tb, table)
+        within = detent.target_pct - measured <= PROMISE_PCT
+        assert within or all(device.table_pct(found.n_tb, t) > detent.target_pct - 0.3 for t in richer)
+
+
+def next_tables(device, n_tb, table):
+    for kind in LINEAR_KINDS:
+        higher = [k for k in device.rungs(kind, n_tb[kind]) if k > getattr(table, kind)]
+        if higher:
+            yield KChunk(**{x: getattr(table, x) if x != kind else min(higher) for x in LINEAR_KINDS})
+
+
+@pytest.mark.parametrize("interaction", [0.0, 0.4])
+def test_the_verified_path_never_takes_a_channel_away(interaction):
+    path = tuning.run(SimulatedDevice(6.7, interaction)).path
+    assert path[0].slowdown_pct == 0
+    for earlier, later in itertools.pairwise(path):
+        assert earlier.slowdown_pct < later.slowdown_pct <= MAX_PCT
+        assert all(getattr(earlier.k_chunk, kind) <= getattr(later.k_chunk, kind) for kind in LINEAR_KINDS)
+    assert len(path) > 5
+
+
+@pytest.mark.parametrize("ratio", [1.0, 2.7, 6.7])
+def test_tables_are_nearly_as_good_as_any_that_fit(ratio):
+    device = SimulatedDevice(ratio, **SMALL)
+    found = tuning.run(device)
+    for detent in DETENTS[1:]:
+        best = max(best_worth(device, n, detent, equal_gain) for n in every_assignment(device))
+        assert worth_of(at(found.path, detent)) >= 0.75 * best
+
+
+def test_bytes_can_be_what_counts():
+    device = SimulatedDevice(2.7)
+    by_bytes = tuning.run(device, lambda kind, k: 57_344 * k if kind == "gate_up" else 1.0 * k)
+    by_gain = tuning.run(device)
+    assert at(by_bytes.path, 5).gate_up >= at(by_gain.path, 5).gate_up
+    assert at(by_bytes.path, 5).o < at(by_gain.path, 5).o
+
+
+def test_nothing_is_corrected_where_nothing_fits():
+    device = SimulatedDevice(0.02)
+    found = tuning.run(device)
+    assert {detent.k_chunk for detent in found.detents} == {KChunk()}
+    assert at(found.path, 20.0) == KChunk()
+
+
+def test_every_detent_takes_few_joint_measurements():
+    device = SimulatedDevice(2.7, 0.3)
+    tuning.run(device)
+    assert len(device.measured) <= 64

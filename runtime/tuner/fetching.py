@@ -76,8 +76,13 @@ def rungs(shape: FetchShape, config: FetchConfig, most_us: float, link_gb_s: flo
     round_ = config.rows * config.splits * CHUNK / shape.n_in
     ends = [int(end * round_) for end in range(1, int(last / round_) + 1)]
     middles = [int((middle + 0.5) * round_) for middle in range(_ROUNDS_WITH_MIDDLES)]
+    return tuple(sorted({1, *_growing(ends), *middles} & set(range(1, last + 1))))
+
+
+def _growing(ks: list[int]) -> list[int]:
+    """Of ascending numbers those that are some percent above the one before."""
     kept: list[int] = []
-    for k in sorted({1, *ends, *middles}):
-        if k and k <= last and (not kept or k >= kept[-1] * _GROWTH):
+    for k in ks:
+        if not kept or k >= kept[-1] * _GROWTH:
             kept.append(k)
-    return tuple(kept)
+    return kept

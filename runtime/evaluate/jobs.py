@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from runtime.errors import DecdecError
 from runtime.evaluate.bases import Setting, maker, needs_inputs
-from runtime.evaluate.request import Request, Row
+from runtime.evaluate.request import BaseWish, Request, Row
 from runtime.evaluate.runner import Runner, compute_device
 from runtime.evaluate.source import locate, read_text, windows
 from runtime.evaluate.walk import Stream, Walk
@@ -26,9 +27,29 @@ def ppl(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     predictions each (less the prompt's), every position corrected. Result as in `eval ppl --json`; top1 and
     recall are fractions.
     """
-    where, request = compute_device(), Request.parse(args)
-    text = read_text(Path(request.text))
-    with torch.no_grad(), tempfile.TemporaryDirectory(prefix="decdec-") as folder:
+    request = Request.parse(args)
+    with tempfile.TemporaryDirectory(prefix="decdec-") as folder:
+        tokens, rows = score(request, request.rows(), Path(folder), ctx)
+    return {
+        "model": request.model,
+        "text": request.text,
+        "tokens": tokens,
+        "prompt": request.prompt,
+        "prompt_correction": request.corrects_prompt,
+        "device": str(compute_device()),
+        "rows": rows,
+    }
+
+
+def score(
+    request: Request, rows: Sequence[Row], folder: Path, ctx: JobContext
+) -> tuple[int, list[dict[str, Any]]]:
+    """(tokens read, one result a row). Rows of one base and one residual width must follow each other.
+
+    `folder` keeps sensitivities, for further calls with the same model.
+    """
+    where, text = compute_device(), read_text(Path(request.text))
+    with torch.no_grad():
         path = locate(request.model, ctx)
         model = SourceModel.open(path)
         if request.context > model.spec.context:
@@ -36,35 +57,26 @@ def ppl(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
                 f"A window of {request.context} tokens is too long", f"the model reads {model.spec.context}"
             )
         chosen = windows(encoder(model.checkpoint)(text), request.context, request.windows)
-        walk = _walk(Setting(model, path, request, Path(folder), ctx), where)
+        walk = _walk(Setting(model, path, request, folder, ctx), rows, where)
         walk.run(chosen, ctx)
-    return {
-        "model": request.model,
-        "text": request.text,
-        "tokens": sum(map(len, chosen)),
-        "prompt": request.prompt,
-        "prompt_correction": request.corrects_prompt,
-        "device": str(where),
-        "rows": [_row(row, walk) for row in request.rows()],
-    }
+    return sum(map(len, chosen)), [_row(row, walk) for row in rows]
 
 
-def _walk(setting: Setting, where: torch.device) -> Walk:
-    request = setting.request
-    makers = {base: maker(base, setting) for base in request.bases if base.method != "bf16"}
-    selected = any(request.k_chunk) and bool({"bucket", "static"} & set(request.select))
-    listens = any(needs_inputs(base) or (selected and base.correctable) for base in makers)
-    return Walk(Runner(setting.model, where), request, makers, setting.texts() if listens else [])
+def _walk(setting: Setting, rows: Sequence[Row], where: torch.device) -> Walk:
+    bases = dict.fromkeys(row.base for row in rows if row.base.method != "bf16")
+    makers = {base: maker(base, setting) for base in bases}
+    selected = any(row.k_chunk and row.select in ("bucket", "static") for row in rows)
+    texts = setting.texts() if selected or any(map(needs_inputs, bases)) else []
+    return Walk(Runner(setting.model, where), setting.request, rows, makers, texts)
 
 
 def _row(row: Row, walk: Walk) -> dict[str, Any]:
-    reference = walk.streams[None]
-    plain = row.base.method == "bf16"
+    reference, plain = walk.streams[None], row.base.method == "bf16"
     stream: Stream = reference if plain else walk.streams[row]
     stored = 16.0 if plain else walk.bits_per_weight(row.base)
     return {
         "base": row.base.method,
-        "bits": stored if row.base.method == "int8x" else row.base.bits,
+        "bits": _bits(row.base, stored),
         "k_chunk": row.k_chunk,
         "select": row.select,
         **stream.score.figures(reference.score),
@@ -73,3 +85,8 @@ def _row(row: Row, walk: Walk) -> dict[str, Any]:
         "residual_bits": row.residual if row.base.correctable else None,
         "recall": stream.recall.share,
     }
+
+
+def _bits(base: BaseWish, stored: float) -> float | None:
+    """As asked for, or what a coded base came to."""
+    return stored if base.method == "int8x" else base.bits

@@ -97,11 +97,6 @@ class Request(msgspec.Struct, frozen=True):
         return request
 
     @property
-    def corrects(self) -> bool:
-        """Whether any row corrects anything."""
-        return any(self.k_chunk) or self.corrects_prompt
-
-    @property
     def corrects_prompt(self) -> bool:
         """Whether prompt positions get every channel corrected."""
         return self.prompt > 0 and self.prompt_correction

@@ -55,18 +55,19 @@ class Stream:
 
 
 class Walk:
-    """Scores every row of a request on windows of text. `texts`: calibration, where anything needs it."""
+    """Scores rows on windows of text. `texts`: calibration, where anything needs it."""
 
     def __init__(
         self,
         runner: Runner,
         request: Request,
+        rows: Sequence[Row],
         makers: Mapping[BaseWish, Maker],
         texts: Sequence[torch.Tensor],
     ) -> None:
         self._runner, self._request, self._makers, self._texts = runner, request, makers, texts
-        rows = [row for row in request.rows() if row.base.method != "bf16"]
-        self.streams = {row: Stream(row) for row in [None, *rows]}
+        quantised = [row for row in rows if row.base.method != "bf16"]
+        self.streams = {row: Stream(row) for row in [None, *quantised]}
         self._stored_bits = dict.fromkeys(makers, 0.0)
         self._weights = 0
 

@@ -1,4 +1,4 @@
-"""`bench`: what INT8-X takes and how fast it is, on this machine, beside the paper's figures."""
+"""`bench`: what INT8-X and corrections take on this machine, beside the papers' figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document.
 
 @click.group()
 def bench() -> None:
-    """Measure INT8-X on this machine."""
+    """Measure INT8-X and corrections on this machine."""
 
 
 @bench.command()
@@ -43,6 +43,17 @@ def int8x(models: tuple[str, ...], out: Path | None, as_json: bool) -> None:
     """Speed of encoding, decoding and, with a GPU, of products with INT8-X weights."""
     result = work.job("bench_int8x", models=list(models), out=_folder(out))
     _print(result, as_json)
+
+
+@bench.command()
+@_OUT
+@_JSON
+def kernels(out: Path | None, as_json: bool) -> None:
+    """On a GPU: low-bit products, fetches from host memory, and what the tuner promises (minutes)."""
+    result = work.job("bench_kernels", out=_folder(out))
+    _print(result, as_json)
+    for name, why in result.get("failures", {}).items():
+        click.echo(one_line(f"{name} failed: {why}"), err=True)
 
 
 def _folder(out: Path | None) -> str | None:

@@ -17,7 +17,7 @@ Section = Callable[[], Iterable[Row]]
 
 @dataclass(slots=True)
 class GpuReport:
-    """Tables by key, what failed and why, seconds of every section; files `int8x-gpu.json` and `.md`.
+    """Tables by key, what failed and why, seconds of every section; files `<name>.json` and `.md`.
 
     `notes`: what stands below a section's table, by the section's name or how it begins. `only`: beginnings
     of the sections to run; none: all.
@@ -28,6 +28,8 @@ class GpuReport:
     deadline_s: float
     notes: Mapping[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
+    name: str = "int8x-gpu"
+    title: str = "INT8-X on a GPU"
     rows: dict[str, list[Row]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -69,12 +71,12 @@ class GpuReport:
         self.folder.mkdir(parents=True, exist_ok=True)
         names = ("about", "rows", "failures", "seconds")
         document = {name: getattr(self, name) for name in names}
-        (self.folder / "int8x-gpu.json").write_text(json.dumps(document, indent=1, default=str) + "\n")
-        (self.folder / "int8x-gpu.md").write_text(self._markdown())
+        (self.folder / f"{self.name}.json").write_text(json.dumps(document, indent=1, default=str) + "\n")
+        (self.folder / f"{self.name}.md").write_text(self._markdown())
 
     def _markdown(self) -> str:
         facts = ", ".join(f"{key} {value}" for key, value in self.about.items())
-        parts = [f"# INT8-X on a GPU\n\n{facts}.\n"]
+        parts = [f"# {self.title}\n\n{facts}.\n"]
         for name, rows in self.rows.items():
             notes = [note for start, note in self.notes.items() if name.startswith(start)]
             parts.append(markdown(Table(name, name, same_columns(rows), notes)))

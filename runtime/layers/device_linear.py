@@ -101,7 +101,7 @@ class DeviceLinear:
         prepared = self._prepare(
             x, prologue, self.buffers.selection if fetch else None, self.buffers.prepared
         )
-        return _multiply(self.weights, prepared, self.buffers.out, fetch, self._config)
+        return multiply_prepared(self.weights, prepared, self.buffers.out, fetch, self._config)
 
     def few(self, x: Tensor, prologue: Prologue = NOTHING) -> Tensor:
         """Up to 8 tokens without correction: x [tokens, n_in] -> [tokens, n_out], a new tensor."""
@@ -109,7 +109,7 @@ class DeviceLinear:
             raise ValueError(f"few tokens are 1 to {MOST_VECTORS}, not {x.shape[0]}")
         prepared = self._prepare(x, prologue, None, None)
         out = torch.empty(x.shape[0], self.n_out, dtype=self.buffers.out.dtype, device=x.device)
-        return _multiply(self.weights, prepared, out, None, self._config)
+        return multiply_prepared(self.weights, prepared, out, None, self._config)
 
     def bytes_in_memory(self) -> int:
         """Bytes on the device; the residual's rows lie in host memory and do not count."""
@@ -131,10 +131,14 @@ class DeviceLinear:
         )
 
 
-def _multiply(
-    weights: Weights, prepared: Prepared, out: Tensor, fetch: Fetch | None, config: Config | None
+def multiply_prepared(
+    weights: Weights,
+    prepared: Prepared,
+    out: Tensor,
+    fetch: Fetch | None = None,
+    config: Config | None = None,
 ) -> Tensor:
-    """The product of whatever kind of weights."""
+    """The product of whatever kind of weights, into `out` [used, n_out]."""
     options: dict[str, Any] = {"out": out, "config": config}
     if fetch is not None:
         options["fetch"] = fetch

@@ -113,10 +113,11 @@ class DeviceBlock:
 def _turn(made: Sequence[dict[LinearKind, Weights]], copy: int) -> dict[LinearKind, Weights]:
     """Of the blocks made the one whose turn it is, with memory of its own."""
     block = made[copy % len(made)]
-    return block if copy < len(made) else {kind: _clone(weights) for kind, weights in block.items()}
+    return block if copy < len(made) else {kind: cloned(weights) for kind, weights in block.items()}
 
 
-def _clone(weights: Weights) -> Weights:
+def cloned(weights: Weights) -> Weights:
+    """The same weights in memory of their own."""
     values = {field.name: getattr(weights, field.name) for field in fields(weights)}
     tensors: dict[str, Any] = {name: v.clone() for name, v in values.items() if isinstance(v, Tensor)}
     return replace(weights, **tensors)
@@ -132,10 +133,10 @@ def _source(kind: LinearKind, shape: Shape, device: torch.device, pinned: bool) 
     x *= 1 + _OUTLIER_SIZE * (torch.rand(n_in, device=device) < _OUTLIERS)
     other = torch.randn(n_in, device=device)
     prologues = {"qkv": Prologue(norm=other), "gate_up": Prologue(norm=other), "down": Prologue(up=other)}
-    return Source(x, prologues.get(kind, NOTHING), _residual(n_out, n_in, device, pinned))
+    return Source(x, prologues.get(kind, NOTHING), random_residual(n_out, n_in, device, pinned))
 
 
-def _residual(n_out: int, n_in: int, device: torch.device, pinned: bool) -> ResidualRows:
+def random_residual(n_out: int, n_in: int, device: torch.device, pinned: bool) -> ResidualRows:
     """Random residual rows; `pinned`: in page-locked host memory."""
     size = (n_in, -(-n_out // WORD_OUTPUTS))
     words = torch.randint(-(2**31), 2**31 - 1, size, dtype=torch.int32, device=device)

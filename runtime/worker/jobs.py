@@ -27,6 +27,7 @@ JOBS = {
     "eval_judge": "runtime.tasks.judge:judge",
     "bench_tables": "runtime.bench.jobs:tables",
     "bench_int8x": "runtime.bench.jobs:int8x",
+    "bench_kernels": "runtime.bench.dec_jobs:kernels",
     "doctor": "runtime.doctor:doctor",
 }
 

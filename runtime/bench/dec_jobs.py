@@ -1,0 +1,36 @@
+"""The worker's benchmark of corrections on a GPU."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from runtime.bench.table import Table, same_columns
+from runtime.errors import DecdecError
+from runtime.progress import JobContext
+
+
+def kernels(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
+    """Products, fetches, tables and the tuner's promise on the GPU, for Llama-3-8B's shapes.
+
+    `out`: a folder for dec-gpu.md, .json and pictures. Raises DecdecError without a GPU.
+    """
+    if not torch.cuda.is_available():
+        raise DecdecError(
+            "The kernels cannot be measured", "torch finds no NVIDIA GPU", "decdec-chat doctor says why"
+        )
+    from runtime.bench import run_dec_gpu
+
+    ctx.progress("GPU", 0, 0, "sections", "minutes, for every kernel is compiled first")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(args["out"]) if args.get("out") else Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        report = run_dec_gpu.measure(folder)
+    notes = {
+        name: [text for start, text in report.notes.items() if name.startswith(start)] for name in report.rows
+    }
+    tables = [Table(name, name, same_columns(rows), notes[name]) for name, rows in report.rows.items()]
+    return {"tables": [table.as_json() for table in tables], "failures": report.failures}

@@ -6,16 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime import store
+from runtime.protocol.commands import LOSSLESS
 from runtime.sources import catalogue, resolve
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A model by its name in the store. `source` is what to prepare it from."""
+    """A model by its name in the store. `source` is what to prepare it from, `bases` what it has."""
 
     name: str
     source: str
     prepared: bool
+    bases: frozenset[str] = frozenset()
+
+    def has(self, base: str) -> bool:
+        """Whether it can be loaded with this base."""
+        return self.prepared and (base == LOSSLESS or base in self.bases)
 
 
 def target(wanted: str | None) -> Target:
@@ -24,11 +30,16 @@ def target(wanted: str | None) -> Target:
     Touches no network. Raises DecdecError with near names when it is nothing known.
     """
     text = catalogue.default().name if wanted is None else wanted
-    prepared = {record.name.lower(): record.name for record in store.models()}
+    prepared = {record.name.lower(): record for record in store.models()}
     if text.lower() in prepared:
-        return Target(prepared[text.lower()], text, True)
+        return _prepared(prepared[text.lower()], text)
     name = resolve(text).name
-    return Target(name, text, name.lower() in prepared)
+    found = prepared.get(name.lower())
+    return Target(name, text, False) if found is None else _prepared(found, text)
+
+
+def _prepared(record: store.ModelRecord, source: str) -> Target:
+    return Target(record.name, source, True, frozenset(record.record.get("bases", [])))
 
 
 def first_ready(wanted: str, ready: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
 from app.cli import work
 from app.models import Target
@@ -13,7 +13,9 @@ from app.slider import DEFAULT_SLOWDOWN_PCT
 from app.text import neutralise
 from runtime import device
 from runtime.errors import DecdecError
+from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import (
+    LOSSLESS,
     Command,
     Generate,
     Load,
@@ -40,7 +42,7 @@ class Answer:
     max_tokens: int | None = None
     slowdown_pct: float | None = None
     tune: bool = False
-    base: Literal["rtn4", "rtn3", "int8"] = "rtn4"
+    base: str = DEFAULT.name
     out: TextIO | None = None
     _loaded: Loaded | None = field(default=None, init=False)
     _ends_line: bool = field(default=True, init=False)
@@ -59,15 +61,21 @@ class Answer:
         name = self.target.name
         if not self.target.prepared:
             print(f"{name} is not here yet: fetching and preparing it.", file=sys.stderr)
-            yield Prepare(self.target.source)
+            yield Prepare(self.target.source, bases=self._bases())
+        elif not self.target.has(self.base):
+            print(f"{name} has no base {self.base} yet: making it.", file=sys.stderr)
+            yield Prepare(self.target.source, name, bases=self._bases())
         yield Load(name, self.base)
-        if self.tune and self.base != "int8" and not self._is_tuned():
+        if self.tune and self.base != LOSSLESS and not self._is_tuned():
             print(f"{name} is not tuned on this device yet: tuning it.", file=sys.stderr)
             yield Tune(name, self.base)
             yield Load(name, self.base)
         if slowdown := self._slowdown():
             yield SetSlowdown(slowdown)
         yield Generate((Message("user", self.prompt),), self.sampling, self.max_tokens)
+
+    def _bases(self) -> tuple[str, ...]:
+        return (DEFAULT.name,) if self.base == LOSSLESS else (self.base,)
 
     def _is_tuned(self) -> bool:
         return bool(self._loaded and self._loaded.path)
@@ -92,4 +100,5 @@ class Answer:
                 self._ends_line = event.text.endswith("\n")
             case Done(job="prepare"):
                 # The preparation knows the name under which it published the model.
-                self.target = Target(event.result.get("name", self.target.name), self.target.source, True)
+                name = event.result.get("name", self.target.name)
+                self.target = Target(name, self.target.source, True, frozenset(self._bases()))

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from app.cli import work
+from app.cli.bases import base_options, bases_of
 from app.cli.quality import quality_of, quality_options
 from app.text import one_line
 from runtime.protocol.quality import Quality
@@ -15,28 +16,32 @@ from runtime.protocol.quality import Quality
 
 @click.command()
 @click.argument("model")
+@base_options
 @quality_options
-def pull(model: str, **wish: Any) -> None:
+def pull(model: str, base: tuple[str, ...], fit: int | None, base_from: str | None, **wish: Any) -> None:
     """Fetch and prepare MODEL: a catalogue name, owner/name of a hub, a folder, or a .gguf file."""
     from app.models import target
 
-    _prepare(target(model).source, None, quality_of(**wish))
+    _prepare(target(model).source, None, quality_of(**wish), bases_of(base, fit, base_from))
 
 
 @click.command(name="import")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--name", metavar="NAME", help="What to call it here.")
+@base_options
 @quality_options
-def import_(path: Path, name: str | None, **wish: Any) -> None:
+def import_(
+    path: Path, name: str | None, base: tuple[str, ...], fit: int | None, base_from: str | None, **wish: Any
+) -> None:
     """Prepare a model from a local folder in Hugging Face layout, or from a .gguf file."""
-    _prepare(str(path.resolve()), name, quality_of(**wish))
+    _prepare(str(path.resolve()), name, quality_of(**wish), bases_of(base, fit, base_from))
 
 
-def _prepare(source: str, name: str | None, quality: Quality | None) -> None:
+def _prepare(source: str, name: str | None, quality: Quality | None, bases: dict[str, Any]) -> None:
     from runtime.protocol.commands import Prepare
 
-    result = work.run(Prepare(source, name, quality))
-    click.echo(f"{result.get('name', name or source)} is ready.")
+    result = work.run(Prepare(source, name, quality, **bases))
+    click.echo(f"{result.get('name', name or source)} is ready, with the bases {', '.join(result['bases'])}.")
 
 
 @click.command()
@@ -73,7 +78,7 @@ def _list_catalogue(as_json: bool) -> None:
         {
             "name": entry.name,
             "download": entry.download_bytes,
-            "device_at_4_bits": entry.forecasts["rtn4"].device.high,
+            "device_at_4_bits": entry.forecasts["low4"].device.high,
             "licence": entry.licence,
             "gated": entry.gated,
         }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import Literal
 
 import click
 
 from app.cli import work
-
-Base = Literal["rtn4", "rtn3", "int8"]
+from app.cli.bases import BaseName
+from runtime.protocol.bases import DEFAULT
+from runtime.protocol.commands import LOSSLESS
 
 
 @click.command()
@@ -18,10 +18,10 @@ Base = Literal["rtn4", "rtn3", "int8"]
 @click.option("--slowdown", type=click.FloatRange(0, 20), metavar="PCT", help="Slider, 0 to 20.")
 @click.option(
     "--base",
-    type=click.Choice(["rtn4", "rtn3", "int8"]),
-    default="rtn4",
+    type=BaseName(lossless=True),
+    default=DEFAULT.name,
     show_default=True,
-    help="The low-bit weights to answer with; int8 is lossless.",
+    help="The low-bit weights to answer with, such as awq3 or int8x3.4; int8 is lossless.",
 )
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="End the answer after N tokens.")
 @click.option("--temperature", type=click.FloatRange(0, 100), metavar="T", help="0 is greedy.")
@@ -31,7 +31,7 @@ Base = Literal["rtn4", "rtn3", "int8"]
 def run(
     model: str | None,
     slowdown: float | None,
-    base: Base,
+    base: str,
     max_tokens: int | None,
     temperature: float | None,
     seed: int | None,
@@ -50,7 +50,7 @@ def run(
         Sampling(temperature=temperature, seed=seed),
         max_tokens,
         slowdown,
-        tune=bool(slowdown) and base != "int8",
+        tune=bool(slowdown) and base != LOSSLESS,
         base=base,
         out=None if as_json else sys.stdout,
     ).run()

@@ -14,11 +14,11 @@ from runtime.engine.memory import choose_context, require_memory
 from runtime.engine.slider import TunedPath
 from runtime.errors import DecdecError
 from runtime.int8x import Int8xReader
-from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
+from runtime.layers.base import Linear, LinearKind
 from runtime.layers.compensated import Compensated
 from runtime.layers.correction import CorrectionStack
 from runtime.layers.int8 import Int8
-from runtime.layers.lowbit import LowBit
+from runtime.layers.lowbit import base_layer
 from runtime.model.quantised import Tables, assemble, int8_block, int8_tables
 from runtime.model.spec import ModelSpec
 from runtime.model.weights import linear_shape
@@ -82,7 +82,6 @@ class _Loader:
         self, reader: Int8xReader, spec: ModelSpec, folder: Path, base: str, ctx: JobContext
     ) -> None:
         self._reader, self._spec, self._folder, self._base, self._ctx = reader, spec, folder, base, ctx
-        self._profile = lowbit.read_profile(folder) if base != "int8" else []
         self._stacks: dict[LinearKind, CorrectionStack] = {}
 
     def engine(self, context: int, path: TunedPath, lossless: bool) -> tuple[CpuEngine, int]:
@@ -113,10 +112,10 @@ class _Loader:
         stored = lowbit.read_block(self._folder, self._base, index)
         return {
             kind: Compensated(
-                LowBit(stored[kind].base),
-                self._stack(kind).add(index, stored[kind].correction, self._profile[index][kind]),
+                base_layer(low.base, low.columns),
+                self._stack(kind).add(index, low.correction, low.profile),
             )
-            for kind in LINEAR_KINDS
+            for kind, low in stored.items()
         }
 
 

@@ -48,7 +48,7 @@ def encode_checkpoint(
     rounder = make_rounder(
         checkpoint, quality, lambda: checkpoint_texts(checkpoint), ctx, Kept(folder, origin)
     )
-    _add_all(TensorCoder(writer, checkpoint, rounder), checkpoint, ctx)
+    encode_tensors(TensorCoder(writer, checkpoint, rounder), checkpoint, ctx)
     quantization = writer.finish()
     checkpoint.write_tokenizer(folder)
     atomic.write_json(folder / CONFIG, {**checkpoint.config, "quantization_config": quantization})
@@ -72,14 +72,11 @@ class TensorCoder:
         if rounder.plan is not None:
             self._places = linear_places(ModelSpec.from_config(checkpoint.config), checkpoint.shape)
 
-    def add(self, name: str, tensor: torch.Tensor | None = None) -> None:
-        """Matrices are coded, everything else is stored as it is; nothing happens if the tensor is done.
-
-        `tensor`: the checkpoint's tensor where the caller has it already.
-        """
+    def add(self, name: str) -> None:
+        """Matrices are coded, everything else is stored as it is; nothing happens if the tensor is done."""
         if self._writer.has(name):
             return
-        tensor = self._checkpoint.load(name) if tensor is None else tensor
+        tensor = self._checkpoint.load(name)
         if tensor.dim() != 2:
             self._writer.add_plain(name, tensor)
         elif name in self._places:
@@ -96,7 +93,8 @@ class TensorCoder:
         self._writer.add_quantised(name, matrix.q, matrix.scales)
 
 
-def _add_all(coder: TensorCoder, checkpoint: Checkpoint, ctx: JobContext) -> None:
+def encode_tensors(coder: TensorCoder, checkpoint: Checkpoint, ctx: JobContext) -> None:
+    """Give every tensor of a checkpoint to a coder; progress "encode" in weights."""
     sizes = {name: prod(checkpoint.shape(name)) for name in checkpoint.names()}
     done, total = 0, sum(sizes.values())
     for name, size in sizes.items():

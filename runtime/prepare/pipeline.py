@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import torch
 
 from runtime import lowbit, sources, store
 from runtime.calibration.prompts import checkpoint_texts
-from runtime.checkpoint import open_checkpoint
+from runtime.checkpoint import Checkpoint, open_checkpoint
 from runtime.errors import DecdecError, Interrupted
 from runtime.int8x import fingerprint
 from runtime.int8x.config import FORMAT_VERSION
-from runtime.int8x.encoding import open_writer
+from runtime.int8x.encoding import TensorCoder, encode_tensors, open_writer
 from runtime.int8x.writer import AUTO
+from runtime.model.source import SourceModel
 from runtime.model.spec import ModelSpec
-from runtime.prepare.calibrate import calibrate
-from runtime.prepare.encode import Encoder
-from runtime.prepare.sizes import staging_bytes, tree_bytes
+from runtime.prepare.bases import BaseMaker
+from runtime.prepare.sizes import bits_per_weight, staging_bytes, tree_bytes
 from runtime.prepare.text import write_text
 from runtime.progress import JobContext
+from runtime.protocol.bases import BaseSpec
 from runtime.protocol.commands import Prepare
 from runtime.protocol.quality import BALANCED, Quality
 from runtime.rate import Kept, make_rounder
@@ -52,13 +56,13 @@ def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
     recipe = {"quality": msgspec.to_builtins(quality), "formats": FORMATS}
     identity = {"source": source.record, "fingerprint": fingerprint(path), **recipe}
     with store.building(name, identity, ctx) as staging:
-        _check_room(path, staging, command)
-        bits_per_weight = _fill(path, staging, command.bits, quality, ctx)
+        bases = [BaseSpec.parse(base) for base in command.bases]
+        bits = _Filling(open_checkpoint(path), fingerprint(path), staging, quality, bases).run(ctx)
         record = {
             **source.record,
-            "bits_per_weight": bits_per_weight,
+            "bits_per_weight": bits,
             **recipe,
-            "bases": [f"rtn{bits}" for bits in command.bits],
+            "bases": _bases_in(staging, bases),
             "source_path": str(path),
         }
         return store.publish(name, staging, record, ctx)
@@ -73,7 +77,7 @@ def existing(command: Prepare) -> ModelRecord | None:
 
 
 def _satisfies(made: dict[str, Any], command: Prepare) -> bool:
-    wanted = {f"rtn{bits}" for bits in command.bits}
+    wanted = set(command.bases)
     same = command.quality is None or msgspec.to_builtins(command.quality) == made.get("quality")
     return wanted <= set(made.get("bases", [])) and same and made.get("formats") == FORMATS
 
@@ -114,6 +118,7 @@ def summary(record: ModelRecord) -> dict[str, Any]:
         "bytes": record.bytes,
         "source": record.source,
         "bits_per_weight": record.bits_per_weight,
+        "bases": record.record.get("bases", []),
     }
 
 
@@ -126,25 +131,45 @@ def _store_name(command: Prepare) -> str:
         return command.model
 
 
-def _check_room(path: Path, staging: Path, command: Prepare) -> None:
-    """What an interrupted run has made needs no room a second time."""
-    checkpoint = open_checkpoint(path)
-    needed = staging_bytes(checkpoint, ModelSpec.from_config(checkpoint.config), command)
-    store.require_space(staging, max(0, needed - tree_bytes(staging)))
+def _bases_in(staging: Path, made: Sequence[BaseSpec]) -> list[str]:
+    """Those just made, and those of an earlier run that are whole: with as many blocks."""
+    blocks = len(list((staging / f"base-{made[0].name}").iterdir())) if made else 0
+    others = [f.name.removeprefix("base-") for f in sorted(staging.glob("base-*")) if f.is_dir()]
+    whole = [name for name in others if len(list((staging / f"base-{name}").iterdir())) == blocks]
+    return [base.name for base in made] + [name for name in whole if name not in {b.name for b in made}]
 
 
-def _fill(path: Path, staging: Path, bits: tuple[int, ...], quality: Quality, ctx: JobContext) -> float:
-    """Make every file of the model in `staging`; gives the bits per weight of the INT8-X form."""
-    checkpoint = open_checkpoint(path)
-    write_text(checkpoint, staging)
-    origin = fingerprint(path)
-    writer = open_writer(staging, quality, AUTO, origin)
-    rounder = make_rounder(
-        checkpoint, quality, lambda: checkpoint_texts(checkpoint), ctx, Kept(staging, origin)
-    )
-    encoder = Encoder(checkpoint, writer, rounder, staging, bits)
-    encoder.run(ctx)
-    quantization = writer.finish()
-    atomic.write_json(staging / "config.json", {**checkpoint.config, "quantization_config": quantization})
-    calibrate(staging, ctx)
-    return encoder.bits_per_weight(staging)
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """Making every file of a model in its staging folder, as far as an earlier run has not."""
+
+    checkpoint: Checkpoint
+    origin: str
+    staging: Path
+    quality: Quality
+    bases: Sequence[BaseSpec]
+
+    def run(self, ctx: JobContext) -> float:
+        """Gives the bits per weight of the INT8-X form."""
+        self._check_room()
+        write_text(self.checkpoint, self.staging)
+        self._encode(ctx)
+        BaseMaker(lambda: SourceModel(self.checkpoint), self._texts, self.bases, self.staging).run(ctx)
+        return bits_per_weight(self.staging, self.checkpoint)
+
+    def _check_room(self) -> None:
+        """What an interrupted run has made needs no room a second time."""
+        spec = ModelSpec.from_config(self.checkpoint.config)
+        needed = staging_bytes(self.checkpoint, spec, self.bases)
+        store.require_space(self.staging, max(0, needed - tree_bytes(self.staging)))
+
+    def _encode(self, ctx: JobContext) -> None:
+        writer = open_writer(self.staging, self.quality, AUTO, self.origin)
+        kept = Kept(self.staging, self.origin)
+        rounder = make_rounder(self.checkpoint, self.quality, self._texts, ctx, kept)
+        encode_tensors(TensorCoder(writer, self.checkpoint, rounder), self.checkpoint, ctx)
+        config = {**self.checkpoint.config, "quantization_config": writer.finish()}
+        atomic.write_json(self.staging / "config.json", config)
+
+    def _texts(self) -> list[torch.Tensor]:
+        return checkpoint_texts(self.checkpoint)

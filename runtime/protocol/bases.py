@@ -52,9 +52,10 @@ class BaseSpec(msgspec.Struct, frozen=True):
         try:
             if found is None or found[1] not in METHODS:
                 raise ValueError("rtn, awq and squeezellm have 3 to 4 bits, int8x any: awq4, int8x3.4")
-            return cls(found[1], float(found[2]))  # type: ignore[arg-type]
+            return cls(found[1], float(found[2]))
         except ValueError as error:
             raise DecdecError(f"Base {name!r} is not possible", str(error), code=2) from error
 
 
 DEFAULT = BaseSpec("awq", 4)
+PACKED = BaseSpec("packed", 4)

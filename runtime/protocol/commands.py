@@ -6,15 +6,25 @@ from typing import Any, Literal
 
 import msgspec
 
+from runtime.errors import DecdecError
+from runtime.protocol.bases import DEFAULT, METHODS, BaseSpec
 from runtime.protocol.quality import Quality
 
 Role = Literal["system", "user", "assistant"]
 MAX_SLOWDOWN_PCT = 20.0
+LOSSLESS = "int8"
 
 
 def _check(name: str, value: float | None, low: float, high: float) -> None:
     if value is not None and not low <= value <= high:
         raise ValueError(f"{name} must be between {low:g} and {high:g}, not {value}")
+
+
+def _check_base(name: str) -> None:
+    try:
+        BaseSpec.parse(name)
+    except DecdecError as error:
+        raise ValueError(error.sentence) from error
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -43,23 +53,39 @@ class Sampling(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True, tag="load"):
-    """Bring a prepared model into memory. `base`: the low-bit base, or the lossless INT8 layers only."""
+    """Bring a prepared model into memory. `base`: a low-bit base, or "int8": the lossless layers only."""
 
     model: str
-    base: Literal["rtn4", "rtn3", "int8"] = "rtn4"
+    base: str = DEFAULT.name
     context: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.base != LOSSLESS:
+            _check_base(self.base)
 
 
 class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
     """Fetch a model from its source and make every file a chat needs; does nothing if all is there.
 
     `quality`: of the INT8 form; None takes what is there, and the balanced preset for a new model.
+    `bases`: low-bit bases to have, by name; with `fit` by method alone, and bits are chosen such that
+    linears, head and norms take at most so many bytes. `base_from`: an AWQ or GPTQ checkpoint of the same
+    model, whose weights become the base "packed4".
     """
 
     model: str
     name: str | None = None
     quality: Quality | None = None
-    bits: tuple[int, ...] = (4, 3)
+    bases: tuple[str, ...] = (DEFAULT.name,)
+    fit: int | None = None
+    base_from: str | None = None
+
+    def __post_init__(self) -> None:
+        for base in self.bases:
+            if self.fit is None:
+                _check_base(base)
+            elif base not in METHODS:
+                raise ValueError(f"with a size a base is named by its method, not {base!r}")
 
 
 class Generate(msgspec.Struct, frozen=True, tag="generate"):
@@ -89,7 +115,10 @@ class Tune(msgspec.Struct, frozen=True, tag="tune"):
     """Measure the device and store the k_chunk table of every slider position."""
 
     model: str
-    base: Literal["rtn4", "rtn3"] = "rtn4"
+    base: str = DEFAULT.name
+
+    def __post_init__(self) -> None:
+        _check_base(self.base)
 
 
 class Job(msgspec.Struct, frozen=True, tag="job"):

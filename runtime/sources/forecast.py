@@ -4,8 +4,8 @@ Formulas (bytes; L: weights of the decoder linears, T: of the embedding table, N
 
 - coded(w) = w · bits / 8 with bits in INT8X_BITS: INT8-X in the balanced preset, tables and all, from the
   best model measured to the worst. Norms stay bf16: 2 N.
-- base(b) = sum over linears of n_out · (n_in · b / 8 + ceil(n_in / 128) · 4): b-bit codes, and a bf16 scale
-  and a bf16 zero point for every group of 128 (the last one may be short).
+- base(b) = sum over linears of n_out · (n_in · b / 8 + ceil(n_in / 128) · 4) + 4 n_in: b-bit codes, a bf16
+  scale and a bf16 zero point for every group of 128 (the last one may be short), and a factor for every input.
 - residual = sum over linears of n_in · n_out / 2 + 4 n_out: 4-bit codes and one float32 scale per output
   channel.
 
@@ -21,12 +21,12 @@ from typing import Literal, get_args
 
 from runtime.sources.shapes import ModelShape
 
-Mode = Literal["bf16", "int8x", "rtn4", "rtn3"]
+Mode = Literal["bf16", "int8x", "low4", "low3"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 INT8X_BITS = (5.4, 6.4)
 GROUP = 128
-_GROUP_BYTES = 4
-_BASE_BITS = {"rtn4": 4, "rtn3": 3}
+_GROUP_BYTES = _FACTOR_BYTES = 4
+_BASE_BITS = {"low4": 4, "low3": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ def forecast(shape: ModelShape, mode: Mode) -> Forecast:
 
 
 def base_bytes(shape: ModelShape, bits: int) -> int:
-    """Bytes of the decoder linears in `bits` bits by round-to-nearest in groups of 128."""
+    """Bytes of the decoder linears in `bits` bits in groups of 128, with factors of their inputs."""
     sizes = (
-        n_out * (n_in * bits // 8 + math.ceil(n_in / GROUP) * _GROUP_BYTES)
+        n_out * (n_in * bits // 8 + math.ceil(n_in / GROUP) * _GROUP_BYTES) + _FACTOR_BYTES * n_in
         for n_out, n_in in shape.linears.values()
     )
     return shape.layers * sum(sizes)

@@ -75,10 +75,11 @@ def test_forecast_by_hand_for_the_default():
     """SmolLM2: 960x576, 576x576, 3072x576, 576x1536; 576 is 4.5 groups of 128, so 5; 1536 is 12."""
     shape = catalogue.default().shape
     per_layer = 960 * (288 + 20) + 576 * (288 + 20) + 3072 * (288 + 20) + 576 * (768 + 48)
+    per_layer += 4 * (576 + 576 + 576 + 1536)
     assert base_bytes(shape, 4) == 30 * per_layer
     weights, outputs = 960 * 576 + 576 * 576 + 3072 * 576 + 576 * 1536, 960 + 576 + 3072 + 576
     assert residual_bytes(shape) == 30 * (weights // 2 + 4 * outputs)
-    low = forecast(shape, "rtn4")
+    low = forecast(shape, "low4")
     assert low.disk.low == base_bytes(shape, 4) + residual_bytes(shape)
     int8x = forecast(shape, "int8x")
     assert int8x.disk.high == pytest.approx((134_515_008 - 35_136) * 6.4 / 8 + 2 * 35_136, abs=2)
@@ -89,7 +90,7 @@ def test_forecasts_are_ordered_for_every_model():
     for entry in catalogue.load():
         sizes = entry.forecasts
         assert set(sizes) == set(MODES)
-        device = [sizes[mode].device for mode in ("rtn3", "rtn4", "int8x", "bf16")]
+        device = [sizes[mode].device for mode in ("low3", "low4", "int8x", "bf16")]
         assert all(small.high < large.high for small, large in itertools.pairwise(device))
         assert sizes["bf16"].disk.low == sizes["bf16"].disk.high == 2 * entry.parameters
         coded = sizes["int8x"].disk

@@ -85,7 +85,7 @@ class ModelList(Vertical):
         )
 
     def _line(self, entry: CatalogueEntry) -> Text:
-        device = entry.forecasts["rtn4"].device.high
+        device = entry.forecasts["low4"].device.high
         parts = [
             self._text("name", f"{entry.label:<{self._width}}"),
             Text(f"{format.size(entry.download_bytes):>8}"),

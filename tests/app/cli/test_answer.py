@@ -13,7 +13,8 @@ PATH = (SlowdownPoint(0.0, KChunk()), SlowdownPoint(3.0, KChunk(8, 8, 8, 8)))
 
 def commands(path=(), prepared=True, **settings):
     """All commands, with a Loaded event of that path after the first Load and a tuned one after a Tune."""
-    answer = Answer(Target("m", "m", prepared), "q", **settings)
+    bases = frozenset({"awq4", "rtn3"})
+    answer = Answer(Target("m", "m", prepared, bases if prepared else frozenset()), "q", **settings)
     sent = []
     for command in answer._commands():
         sent.append(command)
@@ -44,6 +45,12 @@ def test_the_base_is_loaded_and_tuned(base):
     assert [c.base for c in sent if isinstance(c, Load | Tune)] == (
         ["rtn3"] * 3 if base == "rtn3" else ["int8"]
     )
+
+
+def test_a_base_that_the_model_lacks_is_made_first():
+    sent = commands(base="awq3")
+    assert sent[0] == Prepare("m", "m", bases=("awq3",))
+    assert [c.base for c in sent if isinstance(c, Load)] == ["awq3"]
 
 
 def test_a_position_without_a_profile_is_refused():

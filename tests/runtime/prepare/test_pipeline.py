@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from kernels.dec import dequantise, quantise_residual, quantise_rtn
 from runtime import lowbit, store
 from runtime.checkpoint import open_checkpoint
 from runtime.engine.load import load_engine
@@ -27,8 +28,12 @@ SILENT = JobContext.silent()
 FINE, PAPER = Quality(preset="fine"), Quality(preset="paper")
 
 
+def both(source):
+    return Prepare(str(source), bases=("rtn4", "rtn3"))
+
+
 def prepared(source, **changes) -> ModelRecord:
-    return prepare(Prepare(str(source), **changes), SILENT)
+    return prepare(Prepare(str(source), **({"bases": ("rtn4", "rtn3")} | changes)), SILENT)
 
 
 def same_tensors(one, other):
@@ -64,9 +69,10 @@ def test_base_plus_residual_comes_from_the_source_not_from_its_int8(home, source
     spec = ModelSpec.from_config(checkpoint.config)
     stored = lowbit.read_block(record.path, "rtn3", 1)
     for kind, low in stored.items():
-        expected = lowbit.quantise(weights.fused_weight(checkpoint, spec, 1, kind), 3)
-        assert torch.equal(low.codes, expected.codes)
-        assert torch.equal(low.residual, expected.residual)
+        weight = weights.fused_weight(checkpoint, spec, 1, kind)
+        base = quantise_rtn(weight, 3)
+        assert torch.equal(low.base.codes, base.codes)
+        assert torch.equal(low.correction.codes, quantise_residual(weight - dequantise(base)).codes)
 
 
 @pytest.mark.parametrize("stop_after", [1, 4, 9, 14])
@@ -79,7 +85,7 @@ def test_an_interrupted_run_lists_nothing_and_continues(home, source, stop_after
         return calls > stop_after
 
     with pytest.raises(Interrupted):
-        prepare(Prepare(str(source)), JobContext("prepare", lambda e: None, cancelled))
+        prepare(both(source), JobContext("prepare", lambda e: None, cancelled))
     assert store.models() == []
     resumed = prepared(source)
     store.verify_files(resumed, quick=False)
@@ -121,10 +127,10 @@ def test_a_model_of_another_format_is_made_again(home, source, monkeypatch):
 
 
 def test_a_missing_base_is_added(home, source):
-    assert prepared(source, bits=(4,)).record["bases"] == ["rtn4"]
+    assert prepared(source, bases=("rtn4",)).record["bases"] == ["rtn4"]
     with pytest.raises(DecdecError, match="no rtn3 base"):
         load_engine(Load("tiny", "rtn3"), SILENT)
-    assert set(prepared(source, bits=(4, 3)).record["bases"]) == {"rtn4", "rtn3"}
+    assert set(prepared(source, bases=("rtn4", "rtn3")).record["bases"]) == {"rtn4", "rtn3"}
 
 
 def test_a_damaged_file_is_made_again(home, source):
@@ -186,7 +192,7 @@ def test_continuing_needs_room_only_for_what_is_missing(home, source, monkeypatc
     monkeypatch.setattr(store, "require_space", lambda folder, needed: asked.append(needed))
     stops = (step for step in [False] * 12 + [True])
     with pytest.raises(Interrupted):
-        prepare(Prepare(str(source)), JobContext("prepare", lambda event: None, lambda: next(stops)))
+        prepare(both(source), JobContext("prepare", lambda event: None, lambda: next(stops)))
     made = [p for p in (home / "models").rglob("*") if p.is_file() and p.name != ".identity.json"]
     there = sum(p.stat().st_size for p in made)
     prepared(source)
@@ -211,7 +217,7 @@ def test_sensitivities_of_an_interrupted_run_are_used_again(home, source, monkey
         raise Interrupted
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.Encoder, "run", interrupted)
+        patch.setattr(pipeline, "encode_tensors", interrupted)
         with pytest.raises(Interrupted):
             prepared(source)
     monkeypatch.setattr(rounder.sensitivity, "measure", lambda *args: pytest.fail("measured again"))

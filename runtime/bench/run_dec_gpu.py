@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from runtime.bench import dec_plots
+from runtime.bench import dec_gpu_plots
 from runtime.bench.dec_blocks import (
     TunedBlock,
     adding_rows,
@@ -134,7 +134,7 @@ class Measurements:
         """Efficiency against slowdown, of all blocks."""
         rows = [row for name, rows in self.report.rows.items() if name.startswith("blocks") for row in rows]
         if rows:
-            dec_plots.draw_efficiency(rows, self.report.folder / f"{NAME}-efficiency.svg")
+            dec_gpu_plots.draw_efficiency(rows, self.report.folder / f"{NAME}-efficiency.svg")
 
     def _picture(self, block: TunedBlock) -> None:
         title = (

@@ -26,8 +26,9 @@ def cli(capsys):
 
 
 def test_tables_are_printed(cli, worker):
-    worker(jobs={"bench_tables": {"tables": [TABLE]}, "bench_int8x": {"tables": [TABLE]}})
-    for command in ("tables", "int8x"):
+    names = ("tables", "int8x", "kernels")
+    worker(jobs={f"bench_{name}": {"tables": [TABLE]} for name in names})
+    for command in names:
         code, out, _ = cli("bench", command)
         assert code == 0
         assert "Effective bits" in out

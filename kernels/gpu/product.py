@@ -1,4 +1,4 @@
-"""Products of packed weights with prepared activations."""
+"""Products of packed weights with prepared activations, the correction's rows fetched on the way."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from kernels.gpu.dec.fetch import Fetch
+from kernels.gpu.dec.launching import check_fetch, fetch_constants, fetch_pointers, fetch_sizes
 from kernels.gpu.planes import MANY_GROUPS, DevicePlanes
 from kernels.gpu.prepare import Prepared
 from kernels.gpu.primitives import launch
@@ -45,25 +47,30 @@ def product(
     planes: DevicePlanes,
     prepared: Prepared,
     *,
-    dtype: torch.dtype = torch.float32,
+    fetch: Fetch | None = None,
     out: Tensor | None = None,
     config: ProductConfig | None = None,
+    dtype: torch.dtype = torch.float32,
     asm: bool | None = None,
 ) -> Tensor:
     """scale * q @ x for each prepared vector: [used, rows] in `dtype` (float32 or bfloat16) or in `out`.
 
     The dense part and the escapes are summed as integers, so that they are the same bits for every launch
-    configuration; the few patches are added in float32. Raises ValueError when the columns do not match.
+    configuration; the few patches are added in float32. With `fetch` the first programs fill
+    `fetch.partial`; `out` is then still to be corrected (`dec.correction.add_correction`). Raises ValueError
+    when shapes do not match.
     """
     if prepared.columns != planes.columns:
         raise ValueError(f"x has {prepared.columns} columns, the weights have {planes.columns}")
+    check_fetch(fetch, prepared.used, planes.columns, planes.rows)
     if out is None:
         out = torch.empty(prepared.used, planes.rows, dtype=dtype, device=planes.device)
     config = config if config is not None else default_config(planes)
     options: dict[str, int] = {} if config.maxnreg is None else {"maxnreg": config.maxnreg}
+    fetching = fetch_sizes(fetch, config.warps)
     launch(
         product_kernel,
-        (planes.groups,),
+        (fetching[0] + planes.groups,),
         planes.planes,
         planes.table,
         planes.offsets,
@@ -77,10 +84,12 @@ def product(
         prepared.gathered,
         prepared.x_scale,
         out,
+        *fetch_pointers(fetch, out),
         planes.rows,
         planes.steps // planes.unroll,
         planes.steps % planes.unroll,
         prepared.chunks,
+        *fetching,
         BATCH=prepared.batch,
         USED=prepared.used,
         UNROLL=planes.unroll,
@@ -92,6 +101,7 @@ def product(
         WARPS=config.warps,
         asm=asm,
         num_warps=config.warps,
+        **fetch_constants(fetch),
         **options,
     )
     return out

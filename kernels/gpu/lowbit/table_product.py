@@ -1,10 +1,12 @@
-"""Products of table weights with prepared activations."""
+"""Products of table weights with prepared activations, the correction's rows fetched on the way."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from kernels.gpu.dec.fetch import Fetch
+from kernels.gpu.dec.launching import check_fetch, fetch_constants, fetch_pointers, fetch_sizes
 from kernels.gpu.lowbit.table_kernel import table_kernel
 from kernels.gpu.lowbit.tables import SUPERSTEP, DeviceTables
 from kernels.gpu.planes import MANY_GROUPS
@@ -24,25 +26,29 @@ def table_product(
     tables: DeviceTables,
     prepared: Prepared,
     *,
-    dtype: torch.dtype = torch.float32,
+    fetch: Fetch | None = None,
     out: Tensor | None = None,
     config: ProductConfig | None = None,
+    dtype: torch.dtype = torch.float32,
     asm: bool | None = None,
 ) -> Tensor:
     """W @ x for each prepared vector: [used, rows] in `dtype` (float32 or bfloat16) or in `out`.
 
-    Summed as integers, so that every launch configuration gives the same bits. Raises ValueError when the
-    columns do not match.
+    Summed as integers, so that every launch configuration gives the same bits. With `fetch` the first
+    programs fill `fetch.partial`; `out` is then still to be corrected (`dec.correction.add_correction`).
+    Raises ValueError when shapes do not match.
     """
     if prepared.columns != tables.columns:
         raise ValueError(f"x has {prepared.columns} columns, the weights have {tables.columns}")
+    check_fetch(fetch, prepared.used, tables.columns, tables.rows)
     if out is None:
         out = torch.empty(prepared.used, tables.rows, dtype=dtype, device=tables.device)
     config = config if config is not None else default_table_config(tables)
     options: dict[str, int] = {} if config.maxnreg is None else {"maxnreg": config.maxnreg}
+    fetching = fetch_sizes(fetch, config.warps)
     launch(
         table_kernel,
-        (tables.groups,),
+        (fetching[0] + tables.groups,),
         tables.words,
         tables.entries,
         tables.zero,
@@ -51,10 +57,12 @@ def table_product(
         prepared.digit_sums,
         prepared.x_scale,
         out,
+        *fetch_pointers(fetch, out),
         tables.rows,
         tables.steps // SUPERSTEP,
         tables.steps % SUPERSTEP,
         prepared.chunks,
+        *fetching,
         BITS=tables.bits,
         BATCH=prepared.batch,
         USED=prepared.used,
@@ -63,6 +71,7 @@ def table_product(
         WARPS=config.warps,
         asm=asm,
         num_warps=config.warps,
+        **fetch_constants(fetch),
         **options,
     )
     return out

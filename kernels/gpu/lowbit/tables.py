@@ -9,8 +9,8 @@ weights, if the upper half's high bytes are one more than they mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -73,7 +73,8 @@ class DeviceTables:
     @property
     def nbytes(self) -> int:
         """Bytes of codes and tables, padding included."""
-        return sum(tensor.numel() * tensor.element_size() for _, tensor in self._tensors())
+        tensors = (self.words, self.entries, self.zero, self.step)
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
     @property
     def bits_per_weight(self) -> float:
@@ -82,15 +83,20 @@ class DeviceTables:
 
     def to(self, device: torch.device | str) -> DeviceTables:
         """The same matrix on another device."""
-        return replace(self, **{name: tensor.to(device) for name, tensor in self._tensors()})
+        return self._mapped(lambda tensor: tensor.to(device))
 
     def clone(self) -> DeviceTables:
         """A copy with memory of its own."""
-        return replace(self, **{name: tensor.clone() for name, tensor in self._tensors()})
+        return self._mapped(Tensor.clone)
 
-    def _tensors(self) -> Iterator[tuple[str, Tensor]]:
-        named = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return ((name, value) for name, value in named if isinstance(value, Tensor))
+    def _mapped(self, change: Callable[[Tensor], Tensor]) -> DeviceTables:
+        return replace(
+            self,
+            words=change(self.words),
+            entries=change(self.entries),
+            zero=change(self.zero),
+            step=change(self.step),
+        )
 
 
 def pack_tables(base: TableCodes) -> DeviceTables:

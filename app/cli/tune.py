@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from app.cli import work
+from app.cli.bases import BaseName
+from runtime.protocol.bases import DEFAULT
 
 Row = dict[str, Any]
 _REPORT = "report"
@@ -17,10 +19,10 @@ _REPORT = "report"
 @click.option("-m", "--model", metavar="MODEL", help="Default: the default model.")
 @click.option(
     "--base",
-    type=click.Choice(["rtn4", "rtn3"]),
-    default="rtn4",
+    type=BaseName(),
+    default=DEFAULT.name,
     show_default=True,
-    help="The low-bit weights to tune.",
+    help="The low-bit weights to tune, such as awq3 or int8x3.4.",
 )
 @click.option(
     "--plot",
@@ -29,7 +31,7 @@ _REPORT = "report"
     help="Draw the time of every linear against k_chunk.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def tune(model: str | None, base: Literal["rtn4", "rtn3"], plot: Path | None, as_json: bool) -> None:
+def tune(model: str | None, base: str, plot: Path | None, as_json: bool) -> None:
     """Measure this device and store what every slider position may correct."""
     result = work.run(_commands(model, base, plot))
     report = result.pop(_REPORT, {})
@@ -43,12 +45,12 @@ def tune(model: str | None, base: Literal["rtn4", "rtn3"], plot: Path | None, as
     work.print_table([{"": "base, µs", **result["base_us"]}, *_programs(result)])
 
 
-def _commands(model: str | None, base: Literal["rtn4", "rtn3"], plot: Path | None) -> list[work.Command]:
+def _commands(model: str | None, base: str, plot: Path | None) -> list[work.Command]:
     from app.models import target
     from runtime.protocol.commands import Job, Prepare, Tune
 
     wanted = target(model)
-    prepare = [] if wanted.prepared else [Prepare(wanted.source)]
+    prepare = [] if wanted.has(base) else [Prepare(wanted.source, bases=(base,))]
     if plot is None:
         return [*prepare, Tune(wanted.name, base)]
     return [*prepare, Job("tune", {"model": wanted.name, "base": base, "plot": str(plot.resolve())})]

@@ -40,7 +40,7 @@ def worker(tmp_path, monkeypatch):
 def add_model(name, source="a test"):
     with store.building(name) as staging:
         (staging / "weights.bin").write_bytes(b"x" * 1000)
-        store.publish(name, staging, {"source": source, "bits_per_weight": 6.4})
+        store.publish(name, staging, {"source": source, "bits_per_weight": 6.4, "bases": ["awq4"]})
 
 
 @pytest.fixture

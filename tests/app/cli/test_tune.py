@@ -35,7 +35,9 @@ def cli(capsys, monkeypatch):
         return json.loads(json.dumps(RESULT))
 
     monkeypatch.setattr(module.work, "run", run)
-    monkeypatch.setattr("app.models.target", lambda wanted: Target("small", "small.gguf", wanted is None))
+    monkeypatch.setattr(
+        "app.models.target", lambda wanted: Target("small", "small.gguf", wanted is None, frozenset({"awq4"}))
+    )
 
     def call(*arguments):
         code = guarded(
@@ -51,7 +53,7 @@ def test_json_has_the_documented_keys_and_no_others(cli):
     code, out, asked = cli("--json")
     assert code == 0
     assert list(json.loads(out)) == ["model", "device", "base_us", "n_tb", "path", "detents"]
-    assert asked == [Tune("small", "rtn4")]
+    assert asked == [Tune("small", "awq4")]
 
 
 def test_the_table_shows_predicted_and_measured_beside_every_detent(cli):
@@ -81,6 +83,6 @@ def test_a_picture_goes_to_the_worker_as_a_whole_path(cli, tmp_path, monkeypatch
     code, _, asked = cli("-m", "new", "--base", "rtn3", "--plot", "knees.svg")
     assert code == 0
     assert asked == [
-        Prepare("small.gguf"),
+        Prepare("small.gguf", bases=("rtn3",)),
         Job("tune", {"model": "small", "base": "rtn3", "plot": str(tmp_path / "knees.svg")}),
     ]

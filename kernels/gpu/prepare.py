@@ -16,8 +16,8 @@ from kernels.gpu.primitives import launch
 MOST_VECTORS = 8
 # Steps of zeros after the last: what a warp without further work multiplies with.
 _ZERO_STEPS = 4
-_WARPS = 8
-_BLOCK = 4096
+# Columns a program reads at once when it looks for the largest, so that all its reads are under way together.
+_BLOCK = 16384
 
 
 class Prologue(IntEnum):
@@ -123,6 +123,10 @@ def _prologue(norm: Tensor | None, up: Tensor | None) -> Prologue:
     return Prologue.SILU_MUL if up is not None else Prologue.NONE
 
 
+def _warps(columns: int) -> int:
+    return 8 if columns <= 8192 else 16
+
+
 def _targets(selection: Selection | None, unused: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     if selection is None:
         return unused, unused, unused, unused
@@ -165,5 +169,5 @@ def _launch(
         USED=prepared.used,
         CHUNK=CHUNK,
         BLOCK=min(_BLOCK, 1 << (prepared.columns - 1).bit_length()),
-        num_warps=_WARPS,
+        num_warps=_warps(prepared.columns),
     )

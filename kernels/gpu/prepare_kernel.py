@@ -2,8 +2,9 @@
 in.
 """
 
-# A constexpr `if` must stand by itself.
-# ruff: noqa: SIM102
+# A constexpr `if` must stand by itself, and triton's tuples grow by `+` alone.
+# ruff: noqa: SIM102, RUF005
+# mypy: disable-error-code="assignment, misc"
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.activation import factored
+from kernels.gpu.activation import activation
 from kernels.gpu.dec.selection_kernel import finish_selection, select_program
 
 CHUNK = 1024
@@ -29,23 +30,25 @@ def _row_extent(
     FACTORS: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> Any:
-    """max |value| of the whole row (not finite if any is not), and the factor common to all: 1 or 1 / rms."""
-    largest = tl.zeros([BLOCK], tl.float32)
+    """max |value| of the whole row, the factor common to all (1 or 1 / rms), and 0, or NaN if a value is not
+    finite.
+
+    Magnitudes are compared by their bits: those of what is not finite are the largest.
+    """
+    largest = tl.zeros([BLOCK], tl.int32)
     squares = tl.zeros([BLOCK], tl.float32)
-    poison = tl.zeros([BLOCK], tl.float32)
     for first in range(0, columns, BLOCK):
         at = first + tl.arange(0, BLOCK)
-        inside = at < columns
-        value = factored(x, other, factors, at, inside, PROLOGUE, FACTORS)
+        value, raw = activation(x, other, factors, at, at < columns, PROLOGUE, FACTORS)
+        largest = tl.maximum(largest, tl.abs(value).to(tl.int32, bitcast=True))
         if PROLOGUE == 1:
-            raw = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
             squares += raw * raw
-        largest = tl.maximum(largest, tl.abs(value))
-        poison += value * 0.0
     common = 1.0
     if PROLOGUE == 1:
         common = 1.0 / tl.sqrt(tl.sum(squares, 0) / columns + eps)
-    return tl.max(largest, 0) * common, common, tl.sum(poison, 0)
+    bits = tl.max(largest, 0)
+    poison = tl.where(bits < 0x7F800000, 0.0, float("nan"))
+    return bits.to(tl.float32, bitcast=True) * common, common, poison
 
 
 @triton.jit
@@ -78,13 +81,17 @@ def _store_digits(
     line = tl.arange(0, 128)[:, None]
     half = tl.arange(0, 2)[None, :]
     word = ((chunk * 8 + line // 16) * BATCH + m) * 128 + half * 16 + line % 16
+    parts = ()
     for digit in tl.static_range(4):
         low = number
         if digit < 3:
             low = ((number + 128) & 255) - 128
         _store_digit(digits, word + digit * 32, low)
-        tl.store(digit_sums + digit, tl.sum(low, 0))
         number = (number - low) >> 8
+        parts = parts + (low,)
+    # Summed together, for every sum of its own would cost two barriers: sums[i, j] is that of digit i + 2 j.
+    sums = tl.sum(tl.join(tl.join(parts[0], parts[1]), tl.join(parts[2], parts[3])), 0)
+    tl.store(digit_sums + tl.arange(0, 2)[:, None] + 2 * tl.arange(0, 2)[None, :], sums)
 
 
 @triton.jit
@@ -97,15 +104,10 @@ def _store_group_sums(number: tl.tensor, scale: tl.tensor, group_sums: tl.tensor
 
 @triton.jit
 def _prepare_chunk(
-    x: tl.tensor,
-    other: tl.tensor,
-    factors: tl.tensor,
-    order: tl.tensor,
+    sources: tl.tuple,
     targets: tl.tuple,
     selection: tl.tuple,
-    columns: tl.tensor,
-    chunks: tl.tensor,
-    eps: tl.tensor,
+    sizes: tl.tuple,
     chunk: tl.tensor,
     m: tl.tensor,
     PROLOGUE: tl.constexpr,
@@ -118,14 +120,16 @@ def _prepare_chunk(
     BLOCK: tl.constexpr,
 ) -> None:
     """Digits of one chunk; the first chunk's program also tells what holds for the whole vector."""
+    x, other, factors, order = sources
     digits, digit_sums, group_sums, gathered, x_scale = targets
+    columns, chunks, eps = sizes
     column = chunk * CHUNK + tl.arange(0, CHUNK)
     inside = column < tl.where(m < USED, columns, 0)
     # Read before the row's extent, for nothing is read past its barriers until they are passed.
     source = column
     if ORDERED:
         source = tl.load(order + column, mask=inside, other=0)
-    value = factored(x, other, factors, source, inside, PROLOGUE, FACTORS)
+    value, _ = activation(x, other, factors, source, inside, PROLOGUE, FACTORS)
     largest, common, poison = _row_extent(x, other, factors, columns, eps, PROLOGUE, FACTORS, BLOCK)
     # The scale is a power of two, so that scaling is exact; 2^-60 keeps it in range for a row of zeros.
     exponent = ((tl.maximum(largest, 8.7e-19).to(tl.int32, bitcast=True) >> 23) & 0xFF) - 126
@@ -186,24 +190,9 @@ def prepare_kernel(
         if program >= chunks:
             select_program(selection, x, other, factors, columns, program - chunks, PROLOGUE, FACTORS, CHUNK)
     if program < chunks:
+        sources = (x, other, factors, order)
+        sizes = (columns, chunks, eps)
         _prepare_chunk(
-            x,
-            other,
-            factors,
-            order,
-            targets,
-            selection,
-            columns,
-            chunks,
-            eps,
-            program,
-            m,
-            PROLOGUE,
-            FACTORS,
-            ORDERED,
-            SELECT,
-            BATCH,
-            USED,
-            CHUNK,
-            BLOCK,
-        )
+            sources, targets, selection, sizes, program, m, PROLOGUE, FACTORS, ORDERED, SELECT, BATCH, USED,
+            CHUNK, BLOCK,
+        )  # fmt: skip

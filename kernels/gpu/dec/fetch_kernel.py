@@ -83,16 +83,21 @@ def _fetched(
 
 
 @triton.jit
+def _added(total: tl.tensor, half: tl.tensor, value: tl.tensor, PLACE: tl.constexpr) -> tl.tensor:
+    raised = ((half & (0xF << (4 * PLACE))) | _RAISED).to(tl.float32, bitcast=True)
+    return total + (raised - (8388608.0 + 8 * 16**PLACE)) * value
+
+
+@triton.jit
 def _accumulate(sums: tl.tensor, word: tl.tensor, value: tl.tensor) -> Any:
     """Eight sums, each of code * value * 16^(place % 4): codes are used where they lie in the half word."""
     low = word ^ 0x88888888
     high = low >> 16
     added = ()
-    for j in tl.static_range(8):
-        half = low if j < 4 else high
-        place: tl.constexpr = j % 4
-        raised = ((half & (0xF << (4 * place))) | _RAISED).to(tl.float32, bitcast=True)
-        added = added + (sums[j] + (raised - (8388608.0 + 8 * 16**place)) * value,)
+    for j in tl.static_range(4):
+        added = added + (_added(sums[j], low, value, j),)
+    for j in tl.static_range(4):
+        added = added + (_added(sums[4 + j], high, value, j),)
     return added
 
 

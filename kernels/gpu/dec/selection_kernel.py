@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from kernels.gpu.activation import factored
+from kernels.gpu.activation import activation
 from kernels.gpu.dec.fetch_kernel import chunk_share
 
 BUCKETS = tl.constexpr(64)
@@ -62,7 +62,7 @@ def select_program(
     control, channels, values, _ = selection
     k_chunk = tl.load(control)
     at = chunk * CHUNK + tl.arange(0, CHUNK)
-    value = factored(x, other, factors, at, at < columns, PROLOGUE, FACTORS)
+    value, _ = activation(x, other, factors, at, at < columns, PROLOGUE, FACTORS)
     select_chunk(value, chunk, columns, k_chunk, channels, values, CHUNK)
 
 

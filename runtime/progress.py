@@ -10,7 +10,7 @@ from runtime.protocol.events import Event, Progress
 
 MIN_INTERVAL_S = 0.1
 # Jobs that leave finished pieces on disk for their next run.
-RESUMABLE = frozenset({"prepare", "int8x_encode", "eval_bbh", "eval_mt_bench", "eval_judge"})
+RESUMABLE = frozenset({"prepare", "int8x_encode", "eval_bbh", "eval_mt_bench", "eval_judge", "bench_decdec"})
 
 
 class JobContext:

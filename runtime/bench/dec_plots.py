@@ -10,7 +10,7 @@ from runtime.bench.dec_tables_errors import SHARES, Curve
 from runtime.bench.dec_tables_outliers import CHANNELS, Outliers
 from runtime.bench.dec_tables_quality import K_CHUNKS, SELECTS, Measured, one
 from runtime.bench.dec_tables_times import Measured as Times
-from runtime.bench.plots import figure, save
+from runtime.bench.plots import blank, save
 from runtime.bench.table import Table
 from runtime.layers.base import LINEAR_KINDS
 
@@ -24,14 +24,15 @@ _TICKS = (0, *K_CHUNKS)
 def draw_errors(curves: Sequence[Curve], path: Path) -> None:
     """Figure 4: a panel for every block and linear."""
     blocks = sorted({curve.block for curve in curves})
-    picture = figure(13, 2.6 * len(blocks) + 0.6)
+    picture = blank(13, 2.6 * len(blocks) + 0.6)
     panels = picture.subplots(len(blocks), len(LINEAR_KINDS), squeeze=False, sharex=True, sharey=True)
     for row, block in zip(panels, blocks, strict=True):
         for axes, kind in zip(row, LINEAR_KINDS, strict=True):
             found = [curve for curve in curves if (curve.block, curve.kind) == (block, kind)]
             for number, curve in enumerate(found):
                 axes.plot(_PERCENT, curve.best, color=f"C{number}", label=f"{curve.base}, by magnitude")
-                axes.plot(_PERCENT, curve.random, color=f"C{number}", linestyle="--", label=f"{curve.base}, random")
+                dashed = {"linestyle": "--", "label": f"{curve.base}, random"}
+                axes.plot(_PERCENT, curve.random, color=f"C{number}", **dashed)
             axes.plot(_PERCENT, found[0].magnitude, color="black", linewidth=1, label="sorted |x|")
             axes.set_title(f"block {block + 1}, {kind}", fontsize=9)
             axes.grid(alpha=0.25)
@@ -43,9 +44,9 @@ def draw_errors(curves: Sequence[Curve], path: Path) -> None:
 
 
 def draw_outliers(found: Sequence[Outliers], path: Path) -> None:
-    """Figure 5 of down projections: where the largest 5 % lie in every step, and what a fixed choice finds."""
+    """Figure 5, down projections: where the largest 5 % lie in every step, and what a fixed choice finds."""
     downs = [one for one in found if one.kind == "down"]
-    picture = figure(4.4 * len(downs), 5.6)
+    picture = blank(4.4 * len(downs), 5.6)
     panels = picture.subplots(2, len(downs), squeeze=False, height_ratios=(2, 1), sharex=True)
     for number, outliers in enumerate(downs):
         top, bottom = panels[0][number], panels[1][number]
@@ -65,12 +66,13 @@ def draw_outliers(found: Sequence[Outliers], path: Path) -> None:
 
 def draw_times(times: Times, path: Path) -> None:
     """Figure 12: a panel for every linear, a line for every number of fetch programs."""
-    picture = figure(13, 3.4)
+    picture = blank(13, 3.4)
     for axes, kind in zip(picture.subplots(1, len(LINEAR_KINDS), sharey=True), LINEAR_KINDS, strict=True):
         for each in times.times:
             if each.kind == kind:
                 slower = [1 + added / each.base_us for added in each.added_us]
-                axes.plot([0, *each.k_chunk], [1, *slower], marker=".", label=f"n_tb {each.n_tb}" if each.n_tb else "")
+                label = f"n_tb {each.n_tb}" if each.n_tb else ""
+                axes.plot([0, *each.k_chunk], [1, *slower], marker=".", label=label)
         axes.set(title=kind, xlabel="k_chunk")
         axes.grid(alpha=0.25)
         if any(each.n_tb for each in times.times):
@@ -82,8 +84,9 @@ def draw_times(times: Times, path: Path) -> None:
 def draw_perplexity(measured: Measured, path: Path) -> None:
     """Figure 13: a panel for every method, a line for every number of bits."""
     methods = list(dict.fromkeys(row["base"] for row in measured))
-    picture = figure(3.6 * len(methods) + 0.8, 3.8)
-    for axes, method in zip(picture.subplots(1, len(methods), sharey=True, squeeze=False)[0], methods, strict=True):
+    picture = blank(3.6 * len(methods) + 0.8, 3.8)
+    panels = picture.subplots(1, len(methods), sharey=True, squeeze=False)[0]
+    for axes, method in zip(panels, methods, strict=True):
         for name in dict.fromkeys(row["name"] for row in measured if row["base"] == method):
             _line(axes, [one(measured, name, k) for k in _TICKS], "ppl", name)
         axes.set(title=method, yscale="log")
@@ -94,7 +97,7 @@ def draw_perplexity(measured: Measured, path: Path) -> None:
 def draw_selection(measured: Measured, table: Table, path: Path) -> None:
     """Figure 16: perplexity above, recall below, a column of panels for every base."""
     names = list(dict.fromkeys(row["base"] for row in table.rows))
-    picture = figure(4.2 * len(names) + 0.8, 5.8)
+    picture = blank(4.2 * len(names) + 0.8, 5.8)
     panels = picture.subplots(2, len(names), squeeze=False, sharex=True)
     for number, name in enumerate(names):
         for select in SELECTS:
@@ -108,10 +111,11 @@ def draw_selection(measured: Measured, table: Table, path: Path) -> None:
     save(picture, path)
 
 
-def _line(axes: Axes, found: Sequence[dict[str, Any] | None], figure_: str, label: str) -> None:
+def _line(axes: Axes, found: Sequence[dict[str, Any] | None], value: str, label: str) -> None:
     """A figure against k_chunk, evenly spaced; what was not measured is left out."""
-    points = [(at, row[figure_]) for at, row in enumerate(found) if row and row[figure_] is not None]
-    axes.plot([at for at, _ in points], [value for _, value in points], marker="o", markersize=3, label=label)
+    points = [(at, row[value]) for at, row in enumerate(found) if row and row[value] is not None]
+    places, heights = [at for at, _ in points], [height for _, height in points]
+    axes.plot(places, heights, marker="o", markersize=3, label=label)
     axes.set(xlabel="k_chunk", xticks=range(len(_TICKS)), xticklabels=[str(k) for k in _TICKS])
     axes.grid(alpha=0.25, which="both")
     axes.legend(fontsize=8)

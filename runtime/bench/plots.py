@@ -20,7 +20,7 @@ def draw_sizes(table: Table, path: Path) -> None:
     rows = [row for row in reversed(table.rows) if row["data"] is not None]
     entropy = {row["weights"]: row["total"] for row in table.rows if row["codec"] == "entropy"}
     labels, left = [f"{row['weights']}: {row['codec']}" for row in rows], [0.0] * len(rows)
-    figure = _figure(9.5, 1.2 + 0.3 * len(rows))
+    figure = blank(9.5, 1.2 + 0.3 * len(rows))
     axes = figure.subplots()
     for part in _PARTS:
         values = [row[part] for row in rows]
@@ -35,13 +35,13 @@ def draw_sizes(table: Table, path: Path) -> None:
     axes.set(xlabel="bit/w", xlim=(0, 9), title=table.title)
     axes.tick_params(axis="y", labelsize=8)
     figure.legend(loc="outside lower center", ncols=5, fontsize=8)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_sweep(table: Table, path: Path) -> None:
     """Table 4.2: total bits per weight against the first level, with the paper's line."""
     panels = _by_weights(table.rows)
-    figure = _figure(6.5, 4.6)
+    figure = blank(6.5, 4.6)
     axes = figure.subplots()
     for name, rows in panels.items():
         axes.plot(
@@ -53,7 +53,7 @@ def draw_sweep(table: Table, path: Path) -> None:
     axes.set(xlabel="bits of the first level", ylabel="bit/w", xticks=first, title=table.title)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=8)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _by_weights(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -63,7 +63,8 @@ def _by_weights(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return panels
 
 
-def _figure(width: float, height: float) -> Figure:
+def blank(width: float, height: float) -> Figure:
+    """An empty figure of so many inches, drawn without a screen."""
     # Imported here: it takes most of a second that only pictures need.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -73,6 +74,7 @@ def _figure(width: float, height: float) -> Figure:
     return figure
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as its name's ending says. Raises DecdecError for a full disk."""
     with translated(path, f"Drawing {path.name}"):
         figure.savefig(path)

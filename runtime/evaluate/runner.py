@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from typing import Any
@@ -24,20 +23,14 @@ FREE_SHARE = 4
 
 def compute_device() -> torch.device:
     """The device of DECDEC_DEVICE, the CPU where it says nothing; DecdecError when there is no such GPU."""
-    wanted = os.environ.get(device.VARIABLE, "").strip().lower()
-    if not wanted.startswith("cuda"):
-        device.require_wanted()
+    index = device.wanted_gpu()
+    if index is None:
         return torch.device("cpu")
-    try:
-        found = torch.device(wanted)
-        usable = torch.cuda.is_available() and (found.index or 0) < torch.cuda.device_count()
-    except RuntimeError:
-        usable = False
-    if not usable:
+    if not torch.cuda.is_available() or index >= torch.cuda.device_count():
         raise DecdecError(
-            f"The device {wanted} cannot be used", "torch finds no such GPU", f"unset {device.VARIABLE}"
+            f"The GPU number {index} cannot be used", "torch finds no such device", f"unset {device.VARIABLE}"
         )
-    return found
+    return torch.device("cuda", index)
 
 
 class Runner:

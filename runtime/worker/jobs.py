@@ -26,6 +26,7 @@ JOBS = {
     "eval_mt_bench": "runtime.tasks.mt_bench:mt_bench",
     "eval_judge": "runtime.tasks.judge:judge",
     "bench_tables": "runtime.bench.jobs:tables",
+    "bench_decdec": "runtime.bench.dec_tables:decdec",
     "bench_int8x": "runtime.bench.jobs:int8x",
     "bench_kernels": "runtime.bench.dec_jobs:kernels",
     "doctor": "runtime.doctor:doctor",

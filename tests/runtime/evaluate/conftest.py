@@ -1,15 +1,14 @@
 """A tiny model on disk, a text of its words, and the sums of transformers to compare with."""
 
-import json
 import math
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
 from torch.nn import functional as F
 
 from runtime.evaluate.jobs import ppl
 from runtime.progress import JobContext
+from tests.runtime.evaluate.word_model import WORDS, save_word_model, write_words
 from tests.runtime.model.tiny import tiny_model
 
 CONTEXT = 24
@@ -22,26 +21,17 @@ def model():
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory, model):
-    path = tmp_path_factory.mktemp("model")
-    model.save_pretrained(path)
-    words = {f"w{i}": i for i in range(97)}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.save(str(path / "tokenizer.json"))
-    (path / "tokenizer_config.json").write_text(json.dumps({"eos_token": "w1"}))
-    return path
+    return save_word_model(model, tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="session")
 def tokens():
-    return torch.randint(0, 97, (2, CONTEXT), generator=torch.Generator().manual_seed(4))
+    return torch.randint(0, WORDS, (2, CONTEXT), generator=torch.Generator().manual_seed(4))
 
 
 @pytest.fixture(scope="session")
 def text(tmp_path_factory, tokens):
-    path = tmp_path_factory.mktemp("text") / "text.txt"
-    path.write_text(" ".join(f"w{i}" for i in [*tokens.flatten().tolist(), 5, 6]))
-    return path
+    return write_words([*tokens.flatten().tolist(), 5, 6], tmp_path_factory.mktemp("text") / "text.txt")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,97 @@
+"""Products with the fetch in their first programs, against the same products without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from kernels.dec import pack_nibbles
+from kernels.gpu.dec.correction import add_correction
+from kernels.gpu.dec.fetch import Fetch, FetchConfig, ResidualRows, new_fetch
+from kernels.gpu.dec.reference import correction
+from kernels.gpu.dec.selection import new_selection
+from kernels.gpu.prepare import Prepared, prepare
+from runtime.bench.gpu_timing import copies_needed
+from runtime.layers.device_linear import Weights, multiply_prepared, product_warps
+from runtime.tuner.device_block import cloned
+from runtime.tuner.replays import Replay
+
+Row = dict[str, Any]
+Shape = tuple[int, int]
+K_CHUNKS = (0, 4, 8, 16, 32)
+# A warp's rows are one round of loads up to a k_chunk of 8, or of 16 with twice the splits.
+_ROWS, _ONE_ROUND = 16, (8, 16)
+_REPLAYS = 21
+
+
+def fetch_rows(name: str, make: Callable[[Shape], Weights], shapes: Sequence[Shape]) -> Iterator[Row]:
+    """For every matrix and way of fetching: the product's time and, by k_chunk, the ratio to it."""
+    for shape in shapes:
+        weights = make(shape)
+        residual = _residual(shape)
+        for config in configs(weights):
+            yield {"weights": name, "matrix": f"{shape[0]}x{shape[1]}"} | _measured(weights, residual, config)
+
+
+def configs(weights: Weights) -> tuple[FetchConfig, ...]:
+    """Few and many splits; the list is read ahead, which takes fewer registers at the peak."""
+    listed = (weights.columns // 1024 * k_chunk for k_chunk in _ONE_ROUND)
+    return tuple(FetchConfig(_ROWS, max(1, channels // _ROWS), True) for channels in listed)
+
+
+def fetch_tasks(weights: Weights) -> Iterator[Callable[[], object]]:
+    """Every kernel that `fetch_rows` needs, to compile it."""
+    words = torch.zeros(weights.columns, weights.rows // 8, dtype=torch.int32, device=weights.device)
+    residual = ResidualRows(words, torch.ones(weights.rows, device=weights.device))
+    for config in configs(weights):
+        prepared, fetch = _ready(weights, residual, config)
+        out = torch.empty(1, weights.rows, device=weights.device)
+        yield partial(multiply_prepared, weights, prepared, out, fetch)
+
+
+def _measured(weights: Weights, residual: ResidualRows, config: FetchConfig) -> Row:
+    prepared, fetch = _ready(weights, residual, config)
+    out = torch.empty(1, weights.rows, device=weights.device)
+    copies = [weights, *(cloned(weights) for _ in range(1, copies_needed(weights.nbytes)))]
+    base = Replay([partial(multiply_prepared, copy, prepared, out) for copy in copies])
+    fetching = Replay([partial(multiply_prepared, copy, prepared, out, fetch) for copy in copies])
+    row: Row = {"fetch": f"{config.rows} rows, {config.splits} splits, {product_warps(weights)} warps"}
+    x = torch.randn(weights.columns, device=weights.device)
+    for k_chunk in K_CHUNKS:
+        fetch.selection.set_k_chunk(k_chunk)
+        prepare(x, selection=fetch.selection, out=prepared)
+        added, base_us = fetching.added_to(base, _REPLAYS)
+        row.setdefault("base us", base_us / len(copies))
+        row[f"k {k_chunk}"] = 1 + added / base_us
+    fetched = K_CHUNKS[-1] * weights.columns / 1024 * residual.row_bytes
+    row["GB/s at the last"] = fetched * len(copies) / (base_us + added) / 1e3
+    return row | {"error": _error(weights, prepared, fetch)}
+
+
+def _ready(weights: Weights, residual: ResidualRows, config: FetchConfig) -> tuple[Prepared, Fetch]:
+    selection = new_selection(weights.columns, weights.device, K_CHUNKS[-1])
+    x = torch.randn(weights.columns, device=weights.device)
+    return prepare(x, selection=selection), new_fetch(residual, selection, config)
+
+
+def _error(weights: Weights, prepared: Prepared, fetch: Fetch) -> float:
+    """Of the added correction, to float64 over the listed channels; the base must be the same bits."""
+    out = torch.empty(1, weights.rows, device=weights.device)
+    base = multiply_prepared(weights, prepared, out).clone()
+    if not torch.equal(multiply_prepared(weights, prepared, out, fetch), base):
+        return float("nan")
+    added = add_correction(torch.zeros_like(out), fetch)[0].cpu().double()
+    listed = fetch.selection.listed(K_CHUNKS[-1])
+    channels = fetch.selection.channels[:listed].cpu().long()
+    values = fetch.selection.values[:listed].cpu()
+    exact = correction(fetch.residual.words, fetch.residual.scale.cpu(), channels, values)
+    return float((added - exact).norm() / exact.norm())
+
+
+def _residual(shape: Shape) -> ResidualRows:
+    n_out, n_in = shape
+    codes = torch.randint(-7, 8, (n_in, n_out), dtype=torch.int8)
+    return ResidualRows(pack_nibbles(codes).pin_memory(), torch.rand(n_out, device="cuda") + 0.5)

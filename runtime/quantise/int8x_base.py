@@ -13,9 +13,10 @@ import torch
 
 from kernels.int8x import Quantised
 from runtime.checkpoint import Checkpoint
-from runtime.layers.base import LinearKind
 from runtime.progress import JobContext
 from runtime.protocol.quality import Quality
+from runtime.quantise.inputs import InputMoments
+from runtime.quantise.method import Place
 from runtime.rate import Kept, Rounder, make_rounder
 from runtime.rate.rounder import Texts
 
@@ -31,13 +32,13 @@ class Int8xBase:
             raise ValueError("a base needs steps by sensitivity")
 
     def quantise(
-        self, block: int, kind: LinearKind, weight: torch.Tensor
+        self, place: Place, weight: torch.Tensor, inputs: InputMoments | None = None
     ) -> tuple[Quantised, torch.Tensor | None]:
-        """Base of weight float32 [n_out, n_in] and its column factors float32 [n_in].
+        """Base of weight float32 [n_out, n_in] and its column factors float32 [n_in]; needs no inputs.
 
         ValueError for values that are not finite numbers.
         """
-        matrix = self.rounder.round(block, kind, weight, 0)
+        matrix = self.rounder.round(place.block, place.kind, weight, 0)
         return matrix, matrix.scales.column_scale()
 
 

@@ -16,6 +16,7 @@ from runtime.progress import JobContext
 from runtime.protocol.quality import Quality
 from runtime.quantise.allocation import predicted_kl
 from runtime.quantise.int8x_base import Int8xBase, int8x_base
+from runtime.quantise.method import Place
 from runtime.rate import Rounder
 from runtime.rate.plan import make_plan
 from runtime.rate.sample import Sample
@@ -47,7 +48,7 @@ def base_of(sensitivity, weight, bits):
 
 
 def stored(sensitivity, weight, bits=3.4):
-    base, columns = base_of(sensitivity, weight, bits).quantise(0, "o", weight)
+    base, columns = base_of(sensitivity, weight, bits).quantise(Place(0, "o"), weight)
     return with_residual(weight, base, columns, torch.zeros(N_IN))
 
 
@@ -63,21 +64,21 @@ def test_base_and_residual_are_the_scaled_weight_within_half_a_step(sensitivity,
 
 
 def test_the_base_alone_is_within_half_a_step_or_clipped_for_its_code(sensitivity, weight):
-    base, columns = base_of(sensitivity, weight, 4.0).quantise(0, "o", weight)
+    base, columns = base_of(sensitivity, weight, 4.0).quantise(Place(0, "o"), weight)
     steps = (weight * columns - scaled_base(base)).abs() / base.row_scale()[:, None]
     assert float((steps <= 0.5001).float().mean()) > 0.97
     assert float(steps.max()) < 2
 
 
 def test_columns_are_the_factors_that_the_codes_are_stored_with(sensitivity, weight):
-    base, columns = base_of(sensitivity, weight, 3.4).quantise(0, "o", weight)
+    base, columns = base_of(sensitivity, weight, 3.4).quantise(Place(0, "o"), weight)
     assert torch.equal(columns, factors(base.scales.columns))
     torch.testing.assert_close(scaled_base(base) / columns, base.dequantise())
 
 
 @pytest.mark.parametrize("bits", [3.4, 4.5])
 def test_bits_are_those_of_the_stored_form(sensitivity, weight, bits):
-    base, _ = base_of(sensitivity, weight, bits).quantise(0, "o", weight)
+    base, _ = base_of(sensitivity, weight, bits).quantise(Place(0, "o"), weight)
     entry, parts = code_matrix(base, CodecChoice(), "economical")
     counted = 8 * sum(part.numel() * part.element_size() for part in parts.values()) / weight.numel()
     assert counted == entry.stored_bits / weight.numel() == pytest.approx(bits, abs=0.06)
@@ -88,7 +89,7 @@ def test_error_is_spent_where_it_costs_least(sensitivity, weight):
     even = Sensitivity(torch.full((N_OUT,), float(N_IN)), torch.full((N_IN,), float(N_OUT)))
 
     def cost(known):
-        base, _ = base_of(known, weight, 3.4).quantise(0, "o", weight)
+        base, _ = base_of(known, weight, 3.4).quantise(Place(0, "o"), weight)
         return predicted_kl(sensitivity, weight - base.dequantise())
 
     assert cost(sensitivity) < 0.8 * cost(even)
@@ -102,7 +103,7 @@ def test_a_models_block_comes_back_from_disk_as_it_was_made(tmp_path):
     made = {}
     for kind, parts in SourceModel(checkpoint).parts(1).items():
         fused = torch.cat(parts)
-        made[kind] = with_residual(fused, *maker.quantise(1, kind, fused), torch.ones(fused.shape[1]))
+        made[kind] = with_residual(fused, *maker.quantise(Place(1, kind), fused), torch.ones(fused.shape[1]))
     lowbit.write_block(tmp_path, "int8x5", 1, made)
     for kind, found in lowbit.read_block(tmp_path, "int8x5", 1).items():
         assert torch.equal(found.base.q, made[kind].base.q)
@@ -115,7 +116,7 @@ def test_what_is_no_number_is_refused(sensitivity, weight):
     damaged = weight.clone()
     damaged[3, 4] = torch.nan
     with pytest.raises(ValueError, match="finite"):
-        base_of(sensitivity, weight, 3.4).quantise(0, "o", damaged)
+        base_of(sensitivity, weight, 3.4).quantise(Place(0, "o"), damaged)
 
 
 def test_steps_that_follow_nothing_are_refused():

@@ -100,15 +100,16 @@ def same_bits(block: TunedBlock, replays: int = REPLAYS) -> Row:
     outs = [device_block.buffers(kind).out for kind in LINEAR_KINDS]
     graph.run()
     first = [out.clone() for out in outs]
-    differing = torch.zeros((), dtype=torch.int64, device=outs[0].device)
+    differing = torch.zeros(len(outs), dtype=torch.int64, device=outs[0].device)
     for _ in range(replays):
         for out in outs:
             out.fill_(torch.nan)
         graph.run()
         same = [_equal_bits(a, b) for a, b in zip(first, outs, strict=True)]
-        differing += ~torch.stack(same).all()
+        differing += ~torch.stack(same)
     row = {"base": block.base, "base rows": f"x{block.ratio:g}", "k_chunk": str(table), "replays": replays}
-    return {**row, "differing": int(differing), "error of the correction": correction_error(block, table)}
+    names = ", ".join(f"{kind} {int(n)}" for kind, n in zip(LINEAR_KINDS, differing, strict=True))
+    return {**row, "differing": names, "error of the correction": correction_error(block, table)}
 
 
 def _equal_bits(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Pictures of the DecDEC paper's figures, as SVG."""
+"""A picture of corrections on a GPU: how much of the link's time is hidden, by slowdown."""
 
 from __future__ import annotations
 
@@ -6,112 +6,42 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runtime.bench.dec_tables_errors import SHARES, Curve
-from runtime.bench.dec_tables_outliers import CHANNELS, Outliers
-from runtime.bench.dec_tables_quality import K_CHUNKS, SELECTS, Measured, one
-from runtime.bench.dec_tables_times import Measured as Times
-from runtime.bench.plots import figure, save
-from runtime.bench.table import Table
-from runtime.layers.base import LINEAR_KINDS
+from runtime.store.oserrors import translated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_PERCENT = [100 * share for share in SHARES]
-_TICKS = (0, *K_CHUNKS)
+Row = dict[str, Any]
+_MARKERS = "os^Dv*"
 
 
-def draw_errors(curves: Sequence[Curve], path: Path) -> None:
-    """Figure 4: a panel for every block and linear."""
-    blocks = sorted({curve.block for curve in curves})
-    picture = figure(13, 2.6 * len(blocks) + 0.6)
-    panels = picture.subplots(len(blocks), len(LINEAR_KINDS), squeeze=False, sharex=True, sharey=True)
-    for row, block in zip(panels, blocks, strict=True):
-        for axes, kind in zip(row, LINEAR_KINDS, strict=True):
-            found = [curve for curve in curves if (curve.block, curve.kind) == (block, kind)]
-            for number, curve in enumerate(found):
-                axes.plot(_PERCENT, curve.best, color=f"C{number}", label=f"{curve.base}, by magnitude")
-                axes.plot(_PERCENT, curve.random, color=f"C{number}", linestyle="--", label=f"{curve.base}, random")
-            axes.plot(_PERCENT, found[0].magnitude, color="black", linewidth=1, label="sorted |x|")
-            axes.set_title(f"block {block + 1}, {kind}", fontsize=9)
-            axes.grid(alpha=0.25)
-    picture.supxlabel("channels corrected, %", fontsize=9)
-    picture.supylabel("error left, and |x|, relative", fontsize=9)
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    picture.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
-    save(picture, path)
+def draw_efficiency(rows: Sequence[Row], path: Path) -> None:
+    """Efficiency of the block against its measured slowdown, a line for each base and ratio."""
+    # Imported here: it takes most of a second that only pictures need.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.5, 4.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for number, (name, mine) in enumerate(_lines(rows).items()):
+        _draw_line(axes, name, mine, number)
+    axes.set(xlabel="measured slowdown of the block, %", ylabel="share of the link's time that is hidden")
+    axes.set(xlim=(0, 20.5), title="Llama-3-8B's four linears in one graph, selection included")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.25)
+    axes.legend(fontsize=9)
+    with translated(path, f"Drawing {path.name}"):
+        figure.savefig(path)
 
 
-def draw_outliers(found: Sequence[Outliers], path: Path) -> None:
-    """Figure 5 of down projections: where the largest 5 % lie in every step, and what a fixed choice finds."""
-    downs = [one for one in found if one.kind == "down"]
-    picture = figure(4.4 * len(downs), 5.6)
-    panels = picture.subplots(2, len(downs), squeeze=False, height_ratios=(2, 1), sharex=True)
-    for number, outliers in enumerate(downs):
-        top, bottom = panels[0][number], panels[1][number]
-        steps = [step for step, places in enumerate(outliers.places) for _ in places]
-        channels = [channel for places in outliers.places for channel in places]
-        top.scatter(steps, channels, s=1.5, linewidths=0, color="black", rasterized=True)
-        top.set(title=f"block {outliers.block + 1}, down", ylim=(0, CHANNELS))
-        for share, recall in outliers.recall.items():
-            bottom.plot(recall, label=f"top {100 * share:g} %", linewidth=1)
-        bottom.set(xlabel="step", ylim=(0, 1))
-        bottom.grid(alpha=0.25)
-    panels[0][0].set_ylabel("channel of the largest 5 %")
-    panels[1][0].set_ylabel("recall, fixed choice")
-    panels[1][0].legend(fontsize=8)
-    save(picture, path)
+def _lines(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    lines: dict[str, list[Row]] = {}
+    for row in rows:
+        lines.setdefault(f"{row['base']}, base rows {row['base rows']}", []).append(row)
+    return lines
 
 
-def draw_times(times: Times, path: Path) -> None:
-    """Figure 12: a panel for every linear, a line for every number of fetch programs."""
-    picture = figure(13, 3.4)
-    for axes, kind in zip(picture.subplots(1, len(LINEAR_KINDS), sharey=True), LINEAR_KINDS, strict=True):
-        for each in times.times:
-            if each.kind == kind:
-                slower = [1 + added / each.base_us for added in each.added_us]
-                axes.plot([0, *each.k_chunk], [1, *slower], marker=".", label=f"n_tb {each.n_tb}" if each.n_tb else "")
-        axes.set(title=kind, xlabel="k_chunk")
-        axes.grid(alpha=0.25)
-        if any(each.n_tb for each in times.times):
-            axes.legend(fontsize=8)
-    picture.axes[0].set_ylabel("time over the base's")
-    save(picture, path)
-
-
-def draw_perplexity(measured: Measured, path: Path) -> None:
-    """Figure 13: a panel for every method, a line for every number of bits."""
-    methods = list(dict.fromkeys(row["base"] for row in measured))
-    picture = figure(3.6 * len(methods) + 0.8, 3.8)
-    for axes, method in zip(picture.subplots(1, len(methods), sharey=True, squeeze=False)[0], methods, strict=True):
-        for name in dict.fromkeys(row["name"] for row in measured if row["base"] == method):
-            _line(axes, [one(measured, name, k) for k in _TICKS], "ppl", name)
-        axes.set(title=method, yscale="log")
-    picture.axes[0].set_ylabel("perplexity")
-    save(picture, path)
-
-
-def draw_selection(measured: Measured, table: Table, path: Path) -> None:
-    """Figure 16: perplexity above, recall below, a column of panels for every base."""
-    names = list(dict.fromkeys(row["base"] for row in table.rows))
-    picture = figure(4.2 * len(names) + 0.8, 5.8)
-    panels = picture.subplots(2, len(names), squeeze=False, sharex=True)
-    for number, name in enumerate(names):
-        for select in SELECTS:
-            found = [one(measured, name, k, select) for k in _TICKS]
-            _line(panels[0][number], found, "ppl", select)
-            _line(panels[1][number], found, "recall", select)
-        panels[0][number].set(title=name, yscale="log", xlabel="")
-        panels[1][number].set(ylim=(0, 1.03))
-    panels[0][0].set_ylabel("perplexity")
-    panels[1][0].set_ylabel("recall")
-    save(picture, path)
-
-
-def _line(axes: Axes, found: Sequence[dict[str, Any] | None], figure_: str, label: str) -> None:
-    """A figure against k_chunk, evenly spaced; what was not measured is left out."""
-    points = [(at, row[figure_]) for at, row in enumerate(found) if row and row[figure_] is not None]
-    axes.plot([at for at, _ in points], [value for _, value in points], marker="o", markersize=3, label=label)
-    axes.set(xlabel="k_chunk", xticks=range(len(_TICKS)), xticklabels=[str(k) for k in _TICKS])
-    axes.grid(alpha=0.25, which="both")
-    axes.legend(fontsize=8)
+def _draw_line(axes: Axes, name: str, rows: Sequence[Row], number: int) -> None:
+    measured, efficiency = [row["measured %"] for row in rows], [row["efficiency"] for row in rows]
+    axes.plot(measured, efficiency, marker=_MARKERS[number % len(_MARKERS)], label=name)

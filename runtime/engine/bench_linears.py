@@ -39,6 +39,9 @@ class StepCosts:
 class StepMeasurer:
     """Implements `runtime.tuner.measurer.Measurer`; every table is measured once, for all kinds together."""
 
+    # One takes as long as tens of steps.
+    joint_trials = 12
+
     def __init__(self, model: str, base: str, ctx: JobContext) -> None:
         loaded = load_engine(Load(model, base, CONTEXT), ctx, keep_lossless=False)
         self._engine, self._ctx = loaded.engine, ctx

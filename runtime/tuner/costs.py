@@ -39,7 +39,18 @@ class Costs:
         """Slowdown of a table in percent; nothing corrected costs nothing."""
         if not any(table.values()):
             return 0.0
-        return 100.0 * sum(self.added[kind].get(k, 0.0) for kind, k in table.items()) / self.total
+        return 100.0 * sum(added_us(self.added[kind], k) for kind, k in table.items()) / self.total
+
+
+def added_us(curve: Curve, k_chunk: int) -> float:
+    """Microseconds at k_chunk, on a straight line between measured ones; beyond the last those of the last."""
+    if not curve:
+        return 0.0
+    low = max((k for k in curve if k <= k_chunk), default=min(curve))
+    high = min((k for k in curve if k >= k_chunk), default=max(curve))
+    if not k_chunk or low >= high:
+        return curve.get(min(k_chunk, high), 0.0)
+    return curve[low] + (curve[high] - curve[low]) * (k_chunk - low) / (high - low)
 
 
 def measured_curve(

@@ -13,6 +13,7 @@ from runtime.tuner.device_block import DeviceBlock
 from runtime.tuner.fetching import FetchShape, launches, rungs
 from runtime.tuner.measurer import Launches
 from runtime.tuner.replays import Replay
+from runtime.tuner.verify import MOST_TRIALS
 
 _SINGLE_REPLAYS, _JOINT_REPLAYS = 9, 25
 # The fetch may take as long as the block and this much of it: what lies beyond no budget allows.
@@ -26,6 +27,8 @@ class DeviceMeasurer:
     Every linear is measured in its place in the block, so that what others leave in the caches counts.
     Being ready to correct (selection, fetch programs without work) is shared out to the four kinds evenly.
     """
+
+    joint_trials = MOST_TRIALS
 
     def __init__(self, block: DeviceBlock, link_gb_s: float, adding: bool = False) -> None:
         self.block, self.link_gb_s, self._adding = block, link_gb_s, adding

@@ -1,4 +1,4 @@
-"""Tuning a prepared model on a GPU: the measurer of its shapes, or why there is none."""
+"""The measurer of linears on a GPU: kernels compiled, link measured, graphs captured."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ from collections.abc import Mapping
 
 import torch
 
-from runtime import store
 from runtime.errors import DecdecError
-from runtime.int8x import Int8xReader
-from runtime.layers.base import LINEAR_KINDS, LinearKind
-from runtime.model.spec import ModelSpec
-from runtime.model.weights import linear_shape
+from runtime.layers.base import LinearKind
 from runtime.progress import JobContext
 from runtime.tuner import compiling
 from runtime.tuner.device_block import DeviceBlock
@@ -21,19 +17,6 @@ from runtime.tuner.random_weights import makers
 from runtime.tuner.replays import warm_up
 
 _STEPS = ("link", "kernels", "graphs")
-
-
-def model_measurer(model: str, base: str, index: int, ctx: JobContext) -> DeviceMeasurer:
-    """Measures a prepared model's linears; random weights of its shapes are enough for that.
-
-    Raises DecdecError when the model is not here or the device cannot be used; progress "measure".
-    """
-    record = store.find(model)
-    spec = ModelSpec.from_config(Int8xReader(record.path).config)
-    device = usable_gpu(index)
-    shapes = {kind: linear_shape(spec, kind) for kind in LINEAR_KINDS}
-    with torch.cuda.device(device):
-        return make_measurer(shapes, base, device, ctx)
 
 
 def make_measurer(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,14 +53,15 @@ def make_grid(costs: Costs, worth: Worth) -> Grid:
 def affordable(curve: Curve, budget: float) -> tuple[int, ...]:
     """0 and the k that cost at most `budget`, of equal costs only the largest; at most MOST_RUNGS."""
     cheapest_last = {added: k for k, added in sorted(curve.items()) if k and added <= budget}
-    return (0, *_thinned(list(cheapest_last.values()), MOST_RUNGS - 1))
+    return (0, *_thinned(sorted(cheapest_last.items()), MOST_RUNGS - 1))
 
 
-def _thinned(ks: list[int], count: int) -> list[int]:
-    """At most `count` of the list, evenly, its last one among them."""
-    if len(ks) <= count:
-        return ks
-    return [ks[round((i + 1) * len(ks) / count) - 1] for i in range(count)]
+def _thinned(points: list[tuple[float, int]], count: int) -> list[int]:
+    """At most `count` k of ascending (cost, k): those go first whose next one costs least more."""
+    while len(points) > count:
+        steps = [later[0] - earlier[0] for earlier, later in pairwise(points)]
+        del points[steps.index(min(steps))]
+    return [k for _, k in points]
 
 
 def _outer_sum(axes: list[list[float]]) -> Any:

@@ -58,7 +58,7 @@ def cpu_target(command: Tune, ctx: JobContext) -> Target:
 
 def gpu_target(command: Tune, index: int, ctx: JobContext) -> Target:
     """Captured graphs of random weights with the model's shapes: times do not depend on the weights."""
-    from runtime.tuner.gpu_tuning import model_measurer
+    from runtime.tuner.gpu_model import model_measurer
 
     measurer = model_measurer(command.model, command.base, index, ctx)
     return Target(measurer, Machine.with_gpu(index), measurer.link_gb_s)

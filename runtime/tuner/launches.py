@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from runtime.layers.base import LINEAR_KINDS, LinearKind
-from runtime.tuner.costs import Costs, Curve, as_table
+from runtime.tuner.costs import Costs, Curve, added_us, as_table
 from runtime.tuner.grid import Worth, make_grid
 from runtime.tuner.measurer import Launches
 from runtime.tuner.search import DETENTS
@@ -23,11 +23,17 @@ Curves = Mapping[LinearKind, Mapping[int, Curve]]
 def choose_launches(
     base: Mapping[LinearKind, float], curves: Curves, worth: Worth, other: float = 0.0
 ) -> dict[LinearKind, int]:
-    """Fetch programs by kind, of the largest worth summed over the detents that this search finds."""
+    """Fetch programs by kind: of the largest worth over the detents that this search finds.
+
+    A detent's worth counts in shares of what it could be if every k_chunk had its own best programs, or the
+    widest budgets would decide alone.
+    """
+    ideal = make_grid(Costs(dict(base), _envelopes(curves), other), worth)
+    possible = {detent: ideal.best_worth(detent) for detent in DETENTS}
 
     def value(launches: Launches) -> float:
         grid = make_grid(costs_of(base, curves, launches, other), worth)
-        return sum(grid.best_worth(detent) for detent in DETENTS)
+        return sum(grid.best_worth(detent) / most for detent, most in possible.items() if most > 0)
 
     chosen = common_launches(base, curves, worth, other)
     best = value(chosen)
@@ -38,6 +44,15 @@ def choose_launches(
         if top[0] <= best:
             return dict(chosen)
         best, chosen = top
+
+
+def _envelopes(curves: Curves) -> dict[LinearKind, dict[int, float]]:
+    """Of every kind the least that each k_chunk costs with any number of programs."""
+    ks = {kind: sorted({k for curve in curves[kind].values() for k in curve}) for kind in LINEAR_KINDS}
+    return {
+        kind: {k: min(added_us(c, k) for c in curves[kind].values() if max(c) >= k) for k in ks[kind]}
+        for kind in LINEAR_KINDS
+    }
 
 
 def costs_of(

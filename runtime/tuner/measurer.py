@@ -15,7 +15,12 @@ NO_PROGRAMS = 0
 
 
 class Measurer(Protocol):
-    """Times of a decoder block's linears on one device, in microseconds per block."""
+    """Times of a decoder block's linears on one device, in microseconds per block.
+
+    joint_trials: how many joint measurements a detent is worth.
+    """
+
+    joint_trials: int
 
     def base_us(self, kind: LinearKind) -> float:
         """The linear without any correction."""

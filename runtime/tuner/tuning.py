@@ -37,7 +37,8 @@ def run(
     n_tb = choose_launches(base, curves, worth)
     costs = costs_of(base, curves, n_tb)
     points = path(costs, worth)
-    verifier = Verifier(costs, points, lambda table: measurer.table_pct(n_tb, table), worth)
+    trials = measurer.joint_trials
+    verifier = Verifier(costs, points, lambda table: measurer.table_pct(n_tb, table), worth, trials)
     detents = tuple(verifier.detents())
     return Tuned(n_tb, costs, scaled_path(points, detents, costs), detents)
 

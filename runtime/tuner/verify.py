@@ -14,7 +14,7 @@ import msgspec
 
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.protocol.events import KChunk, SlowdownPoint
-from runtime.tuner.costs import Costs
+from runtime.tuner.costs import Costs, added_us
 from runtime.tuner.grid import Worth
 from runtime.tuner.search import DETENTS, equal_gain
 
@@ -23,8 +23,8 @@ from runtime.tuner.search import DETENTS, equal_gain
 PROMISE_PCT = 1.5
 MARGIN_PCT = 0.3
 GOOD_ENOUGH_PCT = 1.0
-# Joint measurements at one detent.
-MOST_TRIALS = 16
+# Joint measurements at one detent, unless the device is slow to measure.
+MOST_TRIALS = 40
 _TINY_PCT = 1e-3
 
 JointPct = Callable[[KChunk], float]
@@ -47,6 +47,7 @@ class Verifier:
     points: tuple[SlowdownPoint, ...]
     measure: JointPct
     worth: Worth = equal_gain
+    trials: int = MOST_TRIALS
     _known: dict[KChunk, float] = field(default_factory=lambda: {KChunk(): 0.0})
     _scale: float = 1.0
 
@@ -68,7 +69,7 @@ class Verifier:
 
     def _settle(self, target: float, floor: KChunk) -> KChunk:
         """Down from the path's table until the joint measurement fits, then up while there is room."""
-        aim, tries = target - MARGIN_PCT, iter(range(MOST_TRIALS))
+        aim, tries = target - MARGIN_PCT, iter(range(self.trials))
         table = self._down(aim, floor, tries)
         return self._up(target, table, tries)
 
@@ -88,9 +89,9 @@ class Verifier:
 
     def _up(self, target: float, table: KChunk, tries: Iterator[int]) -> KChunk:
         """Single steps, cheapest for their worth first, while more than GOOD_ENOUGH_PCT is left."""
-        closed: set[LinearKind] = set()
+        too_much: dict[LinearKind, int] = {}
         while self._pct(table) < target - GOOD_ENOUGH_PCT:
-            steps = [step for step in self._steps(table) if step[0] not in closed]
+            steps = list(self._steps(table, too_much))
             if not steps or next(tries, None) is None:
                 break
             kind, k = min(steps, key=lambda step: self._cost_per_worth(table, step))
@@ -98,21 +99,23 @@ class Verifier:
             if self._pct(risen) <= target - MARGIN_PCT:
                 table = risen
             else:
-                closed.add(kind)
+                too_much[kind] = k
         return table
 
-    def _steps(self, table: KChunk) -> Iterator[tuple[LinearKind, int]]:
-        """Every kind's next rung."""
+    def _steps(self, table: KChunk, too_much: Mapping[LinearKind, int]) -> Iterator[tuple[LinearKind, int]]:
+        """Every kind's next rung, or half the way to what was found to be too much."""
         for kind in LINEAR_KINDS:
-            higher = [k for k in self.costs.added[kind] if k > getattr(table, kind)]
-            if higher:
-                yield kind, min(higher)
+            now, limit = getattr(table, kind), too_much.get(kind)
+            rung = min((k for k in self.costs.added[kind] if k > now), default=now)
+            k = rung if limit is None or rung < limit else (now + limit) // 2
+            if k > now:
+                yield kind, k
 
     def _cost_per_worth(self, table: KChunk, step: tuple[LinearKind, int]) -> float:
         kind, k = step
         now = getattr(table, kind)
         curve = self.costs.added[kind]
-        spent = curve[k] - curve.get(now, 0.0)
+        spent = added_us(curve, k) - added_us(curve, now)
         return spent / (self.worth(kind, k) - self.worth(kind, now))
 
     def _pct(self, table: KChunk) -> float:

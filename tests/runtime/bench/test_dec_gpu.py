@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from runtime.bench import dec_blocks, dec_jobs, dec_gpu_plots
+from runtime.bench import dec_blocks, dec_gpu_plots, dec_jobs
 from runtime.bench.dec_blocks import TunedBlock
 from runtime.bench.dec_pairs import Pair, _pair_row
 from runtime.bench.run_dec_gpu import NOTES, Measurements

@@ -19,6 +19,8 @@ class SimulatedDevice:
     interaction: share that every further linear at work adds to the sum; the joint measurement shows it.
     """
 
+    joint_trials = 40
+
     def __init__(self, ratio=1.0, interaction=0.0, link_gb_s=50.0, rungs=None, splits=(1, 2, 4)):
         self.ratio, self.interaction, self.link = ratio, interaction, link_gb_s * 1e3
         self.splits, self._rungs = splits, rungs

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from runtime.layers.base import LINEAR_KINDS
-from runtime.tuner.costs import MAX_PCT, Costs, knee, measured_curve
+from runtime.tuner.costs import MAX_PCT, Costs, added_us, knee, measured_curve
 from runtime.tuner.grid import MOST_RUNGS, affordable, make_grid
 from runtime.tuner.search import DETENTS, LEVEL_PCT, at, equal_gain, gain, path
 
@@ -186,3 +186,9 @@ def test_gain_follows_the_measured_perplexities():
 def test_impossible_base_times_are_refused():
     with pytest.raises(ValueError, match="positive"):
         Costs({"qkv": 0.0}, {})
+
+
+def test_costs_between_rungs_lie_on_a_line():
+    found = {0: 1.0, 8: 2.0, 16: 6.0}
+    assert [added_us(found, k) for k in (0, 4, 8, 12, 16, 20)] == [1.0, 1.5, 2.0, 4.0, 6.0, 6.0]
+    assert [added_us({8: 2.0, 16: 6.0}, k) for k in (0, 8, 12)] == [0.0, 2.0, 4.0]

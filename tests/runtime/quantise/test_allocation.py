@@ -13,6 +13,8 @@ from runtime import sensitivity
 from runtime.checkpoint import open_checkpoint
 from runtime.errors import DecdecError
 from runtime.layers.base import LINEAR_KINDS
+from runtime.layers.dense import Dense
+from runtime.model.build import build_dense
 from runtime.model.source import SourceModel
 from runtime.model.spec import ModelSpec
 from runtime.progress import JobContext
@@ -143,3 +145,41 @@ def test_names_of_mixes_are_short_and_mean_what_they_say(count):
         bits = allocation._shortest(four, count)
         assert allocation.blocks_of_four(BaseSpec.parse(BaseSpec("awq", bits).name).bits, count) == four
         assert len(f"{bits:g}") <= 4
+
+
+def uneven_model(folder):
+    """A tiny model whose middle block writes more than the others."""
+    model = tiny_model("llama")[0]
+    with torch.no_grad():
+        for layer, size in zip(model.model.layers, (0.5, 3.0, 1.0), strict=True):
+            layer.self_attn.o_proj.weight *= size
+            layer.mlp.down_proj.weight *= size
+        model.lm_head.weight *= 4
+    model.save_pretrained(folder)
+    return SourceModel(open_checkpoint(folder))
+
+
+def measured_kl(model, texts, make, measured, bits):
+    """KL of the model with every block in its bits, over all positions of the texts."""
+    decoder = build_dense(model.checkpoint)
+    with torch.no_grad():
+        reference = [decoder.forward(text).log_softmax(-1) for text in texts]
+        for block, sensitivities, width in zip(decoder.blocks, measured, bits, strict=True):
+            for kind in LINEAR_KINDS:
+                block.linears[kind] = Dense(make(block.linears[kind].weight, sensitivities[kind], width))
+        changed = [decoder.forward(text).log_softmax(-1) for text in texts]
+    pairs = zip(reference, changed, strict=True)
+    return float(torch.cat([(r.exp() * (r - c)).sum(-1) for r, c in pairs]).mean())
+
+
+@pytest.mark.parametrize("method", ["rtn", "squeezellm"])
+def test_the_choice_lies_between_three_and_four_bits_and_beats_its_reverse(method, tmp_path):
+    model, make = uneven_model(tmp_path), allocation.MAKES[method]
+    texts = [torch.randint(0, 97, (40,), generator=torch.Generator().manual_seed(i)) for i in range(8)]
+    measured = sensitivity.measure(model, texts, SILENT)
+    predicted = predict(model, measured, make, SILENT)
+    reverse = [{3: -block[3], 4: -block[4]} for block in predicted]
+    choices = ((3,) * 3, allocate(reverse, 3 + 1 / 3), allocate(predicted, 3 + 1 / 3), (4,) * 3)
+    kl = [measured_kl(model, texts, make, measured, bits) for bits in choices]
+    assert kl == sorted(kl, reverse=True)
+    assert kl[2] < 0.75 * kl[1]

@@ -1,5 +1,8 @@
 """What `prepare` reads: an activation after its prologue, wherever a kernel needs a part of it."""
 
+# A return under a constexpr `if` needs its `else`: triton would compile what follows it as well.
+# ruff: noqa: RET505
+
 from __future__ import annotations
 
 from typing import Any
@@ -31,3 +34,30 @@ def activation(
     if FACTORS:
         value *= tl.load(factors + at, mask=inside, other=0.0)
     return value, raw
+
+
+@triton.jit
+def activation_bound(
+    x: tl.tensor,
+    other: tl.tensor,
+    factors: tl.tensor,
+    at: tl.tensor,
+    inside: tl.tensor,
+    PROLOGUE: tl.constexpr,
+    FACTORS: tl.constexpr,
+) -> Any:
+    """At least the magnitude of `activation`'s values and at most twice, up to rounding, and x there.
+
+    Between them lies silu's 1 / (1 + e^-|x|): its exponential of the other sign, and its division, cost more
+    than the reading. What is not finite in the one is not finite in the other.
+    """
+    if PROLOGUE == 2:
+        raw = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+        gate = tl.abs(raw) * tl.exp(tl.minimum(raw, 0.0))
+        value = gate * tl.load(other + at, mask=inside, other=0.0).to(tl.float32)
+        if FACTORS:
+            value *= tl.load(factors + at, mask=inside, other=0.0)
+        return tl.abs(value), raw
+    else:
+        value, raw = activation(x, other, factors, at, inside, PROLOGUE, FACTORS)
+        return tl.abs(value), raw

@@ -2,8 +2,8 @@
 in.
 """
 
-# A constexpr `if` must stand by itself, and triton's tuples grow by `+` alone.
-# ruff: noqa: SIM102, RUF005
+# Triton's tuples grow by `+` alone.
+# ruff: noqa: RUF005
 # mypy: disable-error-code="assignment, misc"
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.activation import activation
+from kernels.gpu.activation import activation, activation_bound
 from kernels.gpu.dec.selection_kernel import finish_selection, select_program
 
 CHUNK = 1024
@@ -30,8 +30,8 @@ def _row_extent(
     FACTORS: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> Any:
-    """max |value| of the whole row, the factor common to all (1 or 1 / rms), and 0, or NaN if a value is not
-    finite.
+    """A bound of |value| in the whole row, at most twice the largest; the factor common to all, 1 or 1 / rms;
+    and 0, or NaN if a value is not finite.
 
     Magnitudes are compared by their bits: those of what is not finite are the largest.
     """
@@ -39,8 +39,8 @@ def _row_extent(
     squares = tl.zeros([BLOCK], tl.float32)
     for first in range(0, columns, BLOCK):
         at = first + tl.arange(0, BLOCK)
-        value, raw = activation(x, other, factors, at, at < columns, PROLOGUE, FACTORS)
-        largest = tl.maximum(largest, tl.abs(value).to(tl.int32, bitcast=True))
+        bound, raw = activation_bound(x, other, factors, at, at < columns, PROLOGUE, FACTORS)
+        largest = tl.maximum(largest, bound.to(tl.int32, bitcast=True))
         if PROLOGUE == 1:
             squares += raw * raw
     common = 1.0
@@ -163,6 +163,7 @@ def prepare_kernel(
     common: tl.tensor,
     columns: tl.tensor,
     chunks: tl.tensor,
+    selecting: tl.tensor,
     eps: tl.tensor,
     PROLOGUE: tl.constexpr,
     FACTORS: tl.constexpr,
@@ -176,7 +177,7 @@ def prepare_kernel(
 ) -> None:
     """Digits of vector program_id(1), columns of chunk program_id(0); see `prepare.prepare`.
 
-    With SELECT the programs from `chunks` on choose the channels to correct, a chunk each.
+    With SELECT there are `selecting` programs before, which choose the channels to correct, a chunk each.
     """
     program = tl.program_id(0)
     m = tl.program_id(1)
@@ -187,9 +188,12 @@ def prepare_kernel(
     targets = (digits, digit_sums, group_sums, gathered, x_scale)
     selection = (control, channels, values, common)
     if SELECT:
-        if program >= chunks:
-            select_program(selection, x, other, factors, columns, program - chunks, PROLOGUE, FACTORS, CHUNK)
-    if program < chunks:
+        # First the longer work.
+        program -= selecting
+        if program < 0:
+            chunk = program + selecting
+            select_program(selection, x, other, factors, columns, chunk, PROLOGUE, FACTORS, CHUNK)
+    if program >= 0:
         sources = (x, other, factors, order)
         sizes = (columns, chunks, eps)
         _prepare_chunk(

@@ -70,7 +70,7 @@ class FetchConfig:
     ahead: bool = False
 
     def __post_init__(self) -> None:
-        if self.rows not in (4, 8, 12, 16) or self.splits < 1:
+        if not 1 <= self.rows <= 16 or self.splits < 1:
             raise ValueError(f"{self.rows} rows in flight in {self.splits} splits is no way to fetch")
         if 2 * self.rows * self.splits > PADDING:
             raise ValueError(f"{self.rows} rows in {self.splits} splits reach past the padded list")

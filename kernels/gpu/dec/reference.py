@@ -22,8 +22,8 @@ def log_buckets(part: Tensor) -> Tensor:
 def select_channels(x: Tensor, k_chunk: int) -> Tensor:
     """The channels int64 that the kernel lists for x float32 [columns], in the list's order.
 
-    Whole buckets from the top while they fit k_chunk's share of the chunk, by index; then the next one's
-    lowest indices. Nothing for an x that is not finite.
+    Whole buckets (but the last) from the top while they fit k_chunk's share of the chunk, by index; then the
+    next one's lowest indices. Nothing for an x that is not finite.
     """
     if not torch.isfinite(x).all():
         return torch.zeros(0, dtype=torch.int64)
@@ -32,7 +32,7 @@ def select_channels(x: Tensor, k_chunk: int) -> Tensor:
         bucket = log_buckets(x[start:stop])
         k = chunk_share(k_chunk, stop - start)
         sizes = torch.bincount(bucket, minlength=BUCKETS).cumsum(0)
-        whole = int((sizes <= k).sum())
+        whole = int((sizes[:-1] <= k).sum())
         full = (bucket < whole).nonzero()[:, 0]
         partly = (bucket == whole).nonzero()[: k - full.numel(), 0]
         lists += [full + start, partly + start]

@@ -7,7 +7,6 @@ from kernels.dec import dequantise, dequantise_table, quantise_rtn
 from kernels.dec.kmeans import quantise_table
 from runtime.quantise.inputs import InputMoments
 from runtime.quantise.method import Place
-from runtime.quantise.mixed import Mixed
 from runtime.quantise.squeezellm import SqueezeLLM
 
 PLACE = Place(2, "down")
@@ -67,9 +66,3 @@ def test_a_damaged_weight_is_refused(weight, inputs):
     damaged[0, 0] = torch.inf
     with pytest.raises(ValueError, match="finite"):
         SqueezeLLM(4).quantise(PLACE, damaged, inputs)
-
-
-def test_a_mix_has_each_blocks_bits(weight, inputs):
-    mixed = Mixed((3, 4, 3), SqueezeLLM(3), SqueezeLLM(4))
-    widths = [mixed.quantise(Place(block, "o"), weight, inputs)[0].bits for block in range(3)]
-    assert widths == [3, 4, 3]

@@ -1,0 +1,94 @@
+"""The AWQ base on small linears: what it loses, and that it is built as the format asks."""
+
+import pytest
+import torch
+
+from kernels.dec import dequantise, exact_mask, quantise_rtn
+from runtime.quantise.awq import Awq, column_factors
+from runtime.quantise.inputs import InputMoments
+from runtime.quantise.method import Place
+from runtime.quantise.rtn import Rtn
+
+PLACE = Place(0, "down")
+
+
+def seen(tokens, n_in, seed=0):
+    """Correlated inputs, a few channels of which are far larger."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(tokens, n_in, generator=generator) @ torch.randn(n_in, n_in, generator=generator)
+    return InputMoments(x / n_in**0.5 * torch.randn(n_in, generator=generator).exp())
+
+
+def output_error(weight, inputs, base, columns):
+    lost = weight - dequantise(base) / (1 if columns is None else columns)
+    return float((inputs.inputs @ lost.t()).square().mean())
+
+
+@pytest.mark.parametrize("bits", [3, 4])
+@pytest.mark.parametrize("n_in", [96, 200])
+def test_outputs_lose_far_less_than_by_rounding(bits, n_in):
+    weight, inputs = torch.randn(48, n_in, generator=torch.Generator().manual_seed(1)), seen(1000, n_in)
+    lost = [
+        output_error(weight, inputs, *method.quantise(PLACE, weight, inputs))
+        for method in (Awq(bits), Rtn(bits))
+    ]
+    assert lost[0] < 0.4 * lost[1]
+
+
+def test_columns_are_positive_and_follow_the_inputs():
+    inputs = seen(500, 64)
+    columns = column_factors(inputs)
+    assert bool((columns > 0).all())
+    assert torch.equal(columns.argsort(), inputs.mean_square.argsort())
+    assert float(columns.log().mean()) == pytest.approx(0, abs=1e-5)
+
+
+def test_tables_are_exact_in_bfloat16():
+    base, _ = Awq(3).quantise(PLACE, torch.randn(20, 130), seen(300, 130))
+    for table in (base.scale, base.zero):
+        assert torch.equal(table, table.bfloat16().float())
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 20])
+def test_few_tokens_are_enough_to_give_a_base(tokens):
+    weight, inputs = torch.randn(8, 160), InputMoments(torch.randn(tokens, 160))
+    base, columns = Awq(4).quantise(PLACE, weight, inputs)
+    assert (weight - dequantise(base) / columns).square().mean() < 0.1
+
+
+def test_zero_inputs_and_zero_weights_are_fine():
+    base, columns = Awq(3).quantise(PLACE, torch.zeros(8, 64), InputMoments(torch.zeros(10, 64)))
+    assert torch.isfinite(columns).all()
+    assert not dequantise(base).any()
+
+
+def test_a_weight_that_is_not_finite_is_refused():
+    weight = torch.zeros(8, 64)
+    weight[3, 5] = torch.inf
+    for method in (Awq(3), Rtn(3)):
+        with pytest.raises(ValueError, match="not finite"):
+            method.quantise(PLACE, weight, seen(10, 64))
+
+
+def test_rtn_is_the_plain_rounding():
+    weight = torch.randn(8, 64)
+    base, columns = Rtn(4).quantise(PLACE, weight, seen(5, 64))
+    assert columns is None
+    assert torch.equal(base.codes, quantise_rtn(weight, 4).codes)
+
+
+def test_moments_by_their_definitions():
+    x = torch.tensor([[1.0, -2.0], [3.0, 4.0], [torch.nan, 0.0]])
+    inputs = InputMoments(x)
+    assert inputs.tokens == 2
+    assert inputs.mean_abs.tolist() == [2.0, 3.0]
+    assert inputs.mean_square.tolist() == [5.0, 10.0]
+    assert inputs.second_moment().tolist() == [[5.0, 5.0], [5.0, 10.0]]
+    assert inputs.second_moment(torch.tensor([1.0, 2.0])).tolist() == [[5.0, 2.5], [2.5, 2.5]]
+
+
+def test_what_is_corrected_does_not_count():
+    inputs, columns = seen(50, 64), torch.rand(64) + 0.5
+    x = inputs.inputs / columns
+    left = x * ~exact_mask(x, 64)
+    assert torch.allclose(inputs.second_moment(columns, 64), left.t() @ left / 50, rtol=1e-4)

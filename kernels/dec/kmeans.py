@@ -13,6 +13,7 @@ import torch
 
 from kernels.dec import kmeans_loops as loops
 from kernels.dec.table import TableCodes
+from kernels.dec.table_steps import in_whole_steps
 from kernels.int8x.pool import for_tiles
 
 # Runs per entry of the table: more cost time and gain less than 0.1 %.
@@ -58,10 +59,10 @@ def quantise_table(weight: torch.Tensor, importance: torch.Tensor, bits: int) ->
     """Weight [n_out, n_in] by tables that lose least of sum(importance * error^2), row by row.
 
     importance: [n_out, n_in], or [n_in] where it is the same for all rows. Entries are rounded to bfloat16
-    before codes are chosen. ValueError for values that are not finite.
+    and to whole steps, so that products are exact, before codes are chosen. ValueError for values that are not finite.
     """
     centres = cluster_rows(weight, importance.expand(weight.shape), 2**bits)
-    table = centres.bfloat16().float()
+    table = in_whole_steps(centres.bfloat16().float())
     return TableCodes(bits, nearest_codes(weight, table), table)
 
 

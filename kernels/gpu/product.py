@@ -36,11 +36,14 @@ def default_config(planes: DevicePlanes) -> ProductConfig:
     """The fastest launch measured on an H200 for matrices of about this shape.
 
     With enough groups two warps share one; below that, time is the length of a warp's part, and more warps
-    share it: 4 at 9216 x 1536 and 6144 x 4096, 8 from 4096 rows down.
+    share it: 4 at 9216 x 1536 and 6144 x 4096, 8 from 4096 rows down. Left alone, ptxas takes 48 registers
+    for these and spills.
     """
     if planes.groups >= MANY_GROUPS:
         return ProductConfig(2)
-    return ProductConfig(4 if planes.groups >= _SOME_GROUPS or planes.unroll == 4 else 8)
+    return (
+        ProductConfig(4, 80) if planes.groups >= _SOME_GROUPS or planes.unroll == 4 else ProductConfig(8, 64)
+    )
 
 
 def product(

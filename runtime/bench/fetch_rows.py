@@ -21,9 +21,10 @@ from runtime.tuner.replays import Replay
 
 Row = dict[str, Any]
 Shape = tuple[int, int]
-K_CHUNKS = (0, 4, 8, 16, 32)
-# A warp's rows are one round of loads up to a k_chunk of 8, or of 16 with twice the splits.
-_ROWS, _ONE_ROUND = 16, (8, 16)
+K_CHUNKS = (0, 4, 8, 16, 24, 32)
+# Rows in flight and splits, for programs of one or two warps and for programs of more.
+_LARGE = ((4, 1), (8, 1), (16, 1), (8, 2), (16, 2))
+_SMALL = ((8, 2), (16, 2), (16, 4), (8, 8))
 _REPLAYS = 21
 
 
@@ -37,19 +38,24 @@ def fetch_rows(name: str, make: Callable[[Shape], Weights], shapes: Sequence[Sha
 
 
 def configs(weights: Weights) -> tuple[FetchConfig, ...]:
-    """Few and many splits; the list is read ahead, which takes fewer registers at the peak."""
-    listed = (weights.columns // 1024 * k_chunk for k_chunk in _ONE_ROUND)
-    return tuple(FetchConfig(_ROWS, max(1, channels // _ROWS), True) for channels in listed)
+    """From few loads in flight to many; the list is read ahead, which takes fewer registers at the peak."""
+    chosen = _LARGE if product_warps(weights) <= 2 else _SMALL
+    return tuple(FetchConfig(rows, splits, True) for rows, splits in chosen)
 
 
-def fetch_tasks(weights: Weights) -> Iterator[Callable[[], object]]:
+def fetch_tasks(make: Callable[[Shape], Weights], shape: Shape) -> Iterator[Callable[[], object]]:
     """Every kernel that `fetch_rows` needs, to compile it."""
-    words = torch.zeros(weights.columns, weights.rows // 8, dtype=torch.int32, device=weights.device)
-    residual = ResidualRows(words, torch.ones(weights.rows, device=weights.device))
-    for config in configs(weights):
+    words = torch.zeros(shape[1], shape[0] // 8, dtype=torch.int32, device="cuda")
+    residual = ResidualRows(words, torch.ones(shape[0], device="cuda"))
+    for number in range(len(_LARGE)):
+        yield partial(_run, make, shape, residual, number)
+
+
+def _run(make: Callable[[Shape], Weights], shape: Shape, residual: ResidualRows, number: int) -> None:
+    weights = make(shape)
+    for config in configs(weights)[number : number + 1]:
         prepared, fetch = _ready(weights, residual, config)
-        out = torch.empty(1, weights.rows, device=weights.device)
-        yield partial(multiply_prepared, weights, prepared, out, fetch)
+        multiply_prepared(weights, prepared, torch.empty(1, shape[0], device="cuda"), fetch)
 
 
 def _measured(weights: Weights, residual: ResidualRows, config: FetchConfig) -> Row:

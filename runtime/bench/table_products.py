@@ -7,7 +7,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +40,16 @@ MODULE, NAME, TITLE = "runtime.bench.table_products", "table-products", "Look-up
 LARGE: Shape = (28672, 4096)
 SHAPES: tuple[Shape, ...] = (LARGE, (4096, 14336), (6144, 4096), (4096, 4096))
 FORMS: dict[str, Callable[[Shape], Weights]] = {
-    "tables, 4 bit": lambda shape: random_table_matrix(4, *shape),
-    "tables, 3 bit": lambda shape: random_table_matrix(3, *shape),
+    "tables, 4 bit": lambda shape: random_table_matrix(4, shape),
+    "tables, 3 bit": lambda shape: random_table_matrix(3, shape),
     "INT8-X, 3.4 bit": lambda shape: random_planes(3.4, torch.device("cuda"), *shape),
 }
 LARGE_LAUNCHES = (ProductConfig(1, 64), ProductConfig(2, 64), ProductConfig(1), ProductConfig(4, 80))
 SMALL_LAUNCHES = (ProductConfig(4, 80), ProductConfig(4, 64), ProductConfig(8, 80), ProductConfig(2, 80))
-PLANE_LAUNCHES = (ProductConfig(2), ProductConfig(2, 80), ProductConfig(4), ProductConfig(4, 80))
+LARGE_PLANE_LAUNCHES = (ProductConfig(1, 64), ProductConfig(2), ProductConfig(4, 64))
+SMALL_PLANE_LAUNCHES = (ProductConfig(4, 80), ProductConfig(8), ProductConfig(8, 64))
 BATCHES = (1, 2, 4, 8)
+BATCH_LAUNCHES = (ProductConfig(1), ProductConfig(2), ProductConfig(4))
 SECONDS, WARM_SECONDS, MOST_PROCESSES, _WARM_ROWS, _REPLAYS = 240.0, 90.0, 14, 256, 21
 NOTES = {
     "launches": "us: median of replays of a CUDA graph over copies that no cache holds, input prepared."
@@ -67,13 +70,15 @@ def main() -> None:
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("there is no GPU that torch can use")
+    only = tuple(arguments.only)
     if arguments.warm:
         part, parts = (int(number) for number in arguments.warm.split("/"))
-        run_part(list(_tasks()), part, parts)
+        run_part(list(_tasks(only)), part, parts)
         return
-    report = GpuReport(arguments.out, about(), SECONDS, NOTES, tuple(arguments.only), name=NAME, title=TITLE)
+    report = GpuReport(arguments.out, about(), SECONDS, NOTES, only, name=NAME, title=TITLE)
     processes = max(1, min(MOST_PROCESSES, os.cpu_count() or 1))
-    report.run("compile", partial(warm, MODULE, processes, WARM_SECONDS))
+    for row in warm(MODULE, processes, WARM_SECONDS, [f"--only={name}" for name in only]):
+        print(row)
     warm_up()
     for shape in SHAPES:
         report.run(f"launches {shape[0]}x{shape[1]}", partial(launch_rows, shape))
@@ -83,11 +88,12 @@ def main() -> None:
     report.run("memory", host_rows.memory_rows)
 
 
-def launches_of(weights: Weights) -> tuple[ProductConfig, ...]:
+def launches_of(name: str, shape: Shape) -> tuple[ProductConfig, ...]:
     """Launches worth measuring for a matrix."""
-    if isinstance(weights, DevicePlanes):
-        return PLANE_LAUNCHES
-    return LARGE_LAUNCHES if weights.rows >= LARGE[0] else SMALL_LAUNCHES
+    large = shape[0] >= LARGE[0]
+    if name.startswith("INT8-X"):
+        return LARGE_PLANE_LAUNCHES if large else SMALL_PLANE_LAUNCHES
+    return LARGE_LAUNCHES if large else SMALL_LAUNCHES
 
 
 def launch_rows(shape: Shape) -> Iterator[Row]:
@@ -98,7 +104,7 @@ def launch_rows(shape: Shape) -> Iterator[Row]:
     yield {"weights": "bf16", "bits": 16.0, "us": bf16_us, "TB/s": rate, "share": 1.0, "x bf16": 1.0}
     for name, form in FORMS.items():
         weights = form(shape)
-        for config in launches_of(weights):
+        for config in launches_of(name, shape):
             us = product_microseconds(weights, x, config)
             tb_s = weights.nbytes / us / 1e6
             row = {"weights": name, "bits": weights.bits_per_weight, "us": us, "TB/s": tb_s}
@@ -109,8 +115,8 @@ def launch_rows(shape: Shape) -> Iterator[Row]:
 def batch_rows() -> Iterator[Row]:
     """The large matrix with several vectors at once."""
     for bits in (4, 3):
-        weights = random_table_matrix(bits, *LARGE)
-        for config in (ProductConfig(1, 64), ProductConfig(4, 128)):
+        weights = random_table_matrix(bits, LARGE)
+        for config in BATCH_LAUNCHES:
             row: Row = {"weights": f"tables, {bits} bit", "launch": str(config)}
             for batch in BATCHES:
                 x = torch.randn(batch, LARGE[1], device="cuda")
@@ -136,10 +142,10 @@ def product_microseconds(weights: Weights, x: Tensor, config: ProductConfig) -> 
     return Replay(calls).microseconds(_REPLAYS) / len(calls)
 
 
-def random_table_matrix(bits: int, rows: int, columns: int) -> DeviceTables:
+def random_table_matrix(bits: int, shape: Shape) -> DeviceTables:
     """Random codes under random tables, on the GPU."""
-    codes = torch.randint(0, 2**bits, (rows, columns), dtype=torch.uint8, device="cuda")
-    table = torch.randn(rows, 2**bits, device="cuda").bfloat16().float()
+    codes = torch.randint(0, 2**bits, shape, dtype=torch.uint8, device="cuda")
+    table = torch.randn(shape[0], 2**bits, device="cuda").bfloat16().float()
     return pack_tables(TableCodes(bits, codes, in_whole_steps(table)))
 
 
@@ -152,27 +158,29 @@ def _error(weights: Weights, x: Tensor, config: ProductConfig) -> float | None:
     return float((y - exact).norm() / exact.norm())
 
 
-def _tasks() -> Iterator[Callable[[], object]]:
-    """One product each, on few rows."""
-    for columns in sorted({shape[1] for shape in SHAPES}):
-        x = torch.randn(columns, device="cuda")
-        for form in FORMS.values():
-            weights = form((_WARM_ROWS, columns))
-            planes = isinstance(weights, DevicePlanes)
-            for config in PLANE_LAUNCHES if planes else (*LARGE_LAUNCHES, *SMALL_LAUNCHES):
-                yield partial(multiply_prepared, weights, prepare(x), out_for(weights), None, config)
-            yield from fetch_rows.fetch_tasks(weights)
-            if not planes and columns == LARGE[1]:
-                for batch in BATCHES:
-                    many = prepare(torch.randn(batch, columns, device="cuda"))
-                    for config in (ProductConfig(1, 64), ProductConfig(4, 128)):
-                        out = out_for(weights, batch)
-                        yield partial(multiply_prepared, weights, many, out, None, config)
+def _tasks(only: tuple[str, ...]) -> Iterator[Callable[[], object]]:
+    """Every kernel of the sections once; matrices of the same columns share theirs, unless launched apart."""
+    for name, form in FORMS.items():
+        made = cache(form)
+        for shape in SHAPES:
+            if _wanted("launches", only):
+                for config in launches_of(name, shape):
+                    yield partial(_run, made, shape, config)
+            if _wanted(f"fetch {name}", only):
+                yield from fetch_rows.fetch_tasks(made, shape)
+    for bits, batch, config in product((4, 3), BATCHES, BATCH_LAUNCHES):
+        if _wanted("batches", only):
+            yield partial(_run, partial(random_table_matrix, bits), (_WARM_ROWS, LARGE[1]), config, batch)
 
 
-def out_for(weights: Weights, batch: int = 1) -> Tensor:
-    """Room for a result."""
-    return torch.empty(batch, weights.rows, device=weights.device)
+def _run(make: Callable[[Shape], Weights], shape: Shape, config: ProductConfig, batch: int = 1) -> Tensor:
+    weights = make(shape)
+    prepared = prepare(torch.randn(batch, shape[1], device="cuda"))
+    return multiply_prepared(weights, prepared, torch.empty(batch, shape[0], device="cuda"), None, config)
+
+
+def _wanted(section: str, only: tuple[str, ...]) -> bool:
+    return not only or section.startswith(only)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,8 @@ def quantise_table(weight: torch.Tensor, importance: torch.Tensor, bits: int) ->
     """Weight [n_out, n_in] by tables that lose least of sum(importance * error^2), row by row.
 
     importance: [n_out, n_in], or [n_in] where it is the same for all rows. Entries are rounded to bfloat16
-    and to whole steps, so that products are exact, before codes are chosen. ValueError for values that are not finite.
+    and whole steps (products are then exact) before codes are chosen. ValueError for values that are not
+    finite.
     """
     centres = cluster_rows(weight, importance.expand(weight.shape), 2**bits)
     table = in_whole_steps(centres.bfloat16().float())

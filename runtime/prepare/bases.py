@@ -2,61 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from kernels.dec import quantise_rtn
 from runtime import lowbit
-from runtime.calibration.collect import record
-from runtime.layers.base import LINEAR_KINDS
-from runtime.layers.dense import Dense
-from runtime.lowbit import with_residual
-from runtime.model.cache import SinglePass
-from runtime.model.source import SourceModel
-from runtime.progress import JobContext
+from runtime.calibration import InputStatistics
+from runtime.calibration.collect import SINK_TOKENS
+from runtime.errors import DecdecError
+from runtime.lowbit import LowBitWeights, with_residual
 from runtime.protocol.bases import BaseSpec
+from runtime.quantise.makers import Maker, Setting, make_maker
+from runtime.quantise.walk import BlockInputs, walk
 
 
+@dataclass(frozen=True, slots=True)
 class BaseMaker:
-    """Makes the blocks of every base that an earlier run has not written yet, one in memory at a time."""
+    """Makes the blocks that an earlier run has not written yet, one in memory at a time."""
 
-    def __init__(
-        self,
-        open_model: Callable[[], SourceModel],
-        texts: Callable[[], Sequence[torch.Tensor]],
-        bases: Sequence[BaseSpec],
-        folder: Path,
-    ) -> None:
-        self._open, self._texts, self._bases, self._folder = open_model, texts, bases, folder
+    setting: Setting
+    bases: Sequence[BaseSpec]
+    folder: Path
 
-    def run(self, ctx: JobContext) -> None:
+    def run(self) -> None:
         """Progress "quantise" in blocks. Raises DecdecError that names a linear, Interrupted."""
-        model = self._open()
-        count = len(model.spec.layers)
-        last = max((index for index in range(count) if self._missing(index)), default=-1)
-        states = [model.embed(text) for text in self._texts()] if last >= 0 else []
-        for index in range(last + 1):
-            ctx.progress("quantise", index, count, "blocks")
-            states = self._block(model, index, states)
-        ctx.progress("quantise", count, count, "blocks")
+        blocks = range(len(self.setting.model.spec.layers))
+        missing = {index: wanted for index in blocks if (wanted := self._missing(index))}
+        if not missing:
+            return
+        makers = {base.name: make_maker(base, self.setting) for base in self.bases}
+        texts = self.setting.texts()
+        for seen in walk(self.setting.model, texts, self.setting.ctx, min(missing)):
+            for base in missing.get(seen.index, []):
+                self._write(base, makers[base.name], seen, [len(text) for text in texts])
 
     def _missing(self, index: int) -> list[BaseSpec]:
-        return [base for base in self._bases if not lowbit.has_block(self._folder, base.name, index)]
+        return [base for base in self.bases if not lowbit.has_block(self.folder, base.name, index)]
 
-    def _block(self, model: SourceModel, index: int, states: list[torch.Tensor]) -> list[torch.Tensor]:
-        block = model.bare_block(index)
-        fused = {kind: torch.cat(parts) for kind, parts in model.parts(index).items()}
-        block.linears = {kind: Dense(fused[kind]) for kind in LINEAR_KINDS}
-        with record(block.linears) as statistics:
-            states = [model.decoder.run_block(h, 0, block, SinglePass()) for h in states]
-        for base in self._missing(index):
-            made = {
-                kind: with_residual(
-                    fused[kind], quantise_rtn(fused[kind], int(base.bits)), None, statistics[kind].profile
-                )
-                for kind in LINEAR_KINDS
+    def _write(self, base: BaseSpec, maker: Maker, seen: BlockInputs, lengths: list[int]) -> None:
+        try:
+            made = maker.block(seen)
+            linears = {
+                kind: _with_profile(seen.weights[kind], *made[kind], seen.inputs[kind].inputs, lengths)
+                for kind in seen.weights
             }
-            lowbit.write_block(self._folder, base.name, index, made)
-        return states
+        except ValueError as error:
+            raise DecdecError(f"Block {seen.index} cannot become {base.name}", str(error)) from error
+        self.setting.ctx.check()
+        lowbit.write_block(self.folder, base.name, seen.index, linears)
+
+
+def _with_profile(
+    weight: torch.Tensor,
+    base: lowbit.BaseWeights,
+    columns: torch.Tensor | None,
+    inputs: torch.Tensor,
+    lengths: list[int],
+) -> LowBitWeights:
+    """The residual, and the bucket profile of the divided inputs."""
+    statistics = InputStatistics(weight.shape[1])
+    scaled = inputs if columns is None else inputs / columns
+    whole = len(scaled) == sum(lengths)
+    for text in scaled.split(lengths) if whole else [scaled]:
+        statistics.add(text[SINK_TOKENS:])
+    return with_residual(weight, base, columns, statistics.profile)

@@ -13,6 +13,7 @@ import torch
 from runtime import lowbit, sources, store
 from runtime.calibration.prompts import checkpoint_texts
 from runtime.checkpoint import Checkpoint, open_checkpoint
+from runtime.checkpoint.packed import PackedCheckpoint
 from runtime.errors import DecdecError, Interrupted
 from runtime.int8x import fingerprint
 from runtime.int8x.config import FORMAT_VERSION
@@ -21,12 +22,14 @@ from runtime.int8x.writer import AUTO
 from runtime.model.source import SourceModel
 from runtime.model.spec import ModelSpec
 from runtime.prepare.bases import BaseMaker
-from runtime.prepare.sizes import bits_per_weight, staging_bytes, tree_bytes
+from runtime.prepare.sizes import bits_per_weight, head_bytes, staging_bytes, tree_bytes
 from runtime.prepare.text import write_text
 from runtime.progress import JobContext
 from runtime.protocol.bases import BaseSpec
 from runtime.protocol.commands import Prepare
 from runtime.protocol.quality import BALANCED, Quality
+from runtime.quantise.allocation import base_that_fits
+from runtime.quantise.makers import Setting
 from runtime.rate import Kept, make_rounder
 from runtime.store import ModelRecord, atomic
 
@@ -52,12 +55,13 @@ def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
     source = sources.resolve(command.model)
     name = command.name or source.name
     path = source.fetch(ctx)
+    checkpoint, origin = open_checkpoint(path), fingerprint(path)
     quality = quality_of(command)
     recipe = {"quality": msgspec.to_builtins(quality), "formats": FORMATS}
-    identity = {"source": source.record, "fingerprint": fingerprint(path), **recipe}
+    identity = {"source": source.record, "fingerprint": origin, **recipe}
     with store.building(name, identity, ctx) as staging:
-        bases = [BaseSpec.parse(base) for base in command.bases]
-        bits = _Filling(open_checkpoint(path), fingerprint(path), staging, quality, bases).run(ctx)
+        bases, packed = wanted_bases(command, checkpoint), packed_base(command)
+        bits = _Filling(checkpoint, origin, staging, quality, bases, packed).run(ctx)
         record = {
             **source.record,
             "bits_per_weight": bits,
@@ -77,6 +81,8 @@ def existing(command: Prepare) -> ModelRecord | None:
 
 
 def _satisfies(made: dict[str, Any], command: Prepare) -> bool:
+    if command.fit is not None or command.base_from is not None:
+        return False
     wanted = set(command.bases)
     same = command.quality is None or msgspec.to_builtins(command.quality) == made.get("quality")
     return wanted <= set(made.get("bases", [])) and same and made.get("formats") == FORMATS
@@ -139,6 +145,20 @@ def _bases_in(staging: Path, made: Sequence[BaseSpec]) -> list[str]:
     return [base.name for base in made] + [name for name in whole if name not in {b.name for b in made}]
 
 
+def wanted_bases(command: Prepare, checkpoint: Checkpoint) -> list[BaseSpec]:
+    """The bases asked for, with the bits that fit where a size was given. Raises DecdecError."""
+    if command.fit is None:
+        return [BaseSpec.parse(base) for base in command.bases]
+    spec = ModelSpec.from_config(checkpoint.config)
+    other = head_bytes(spec)
+    return [base_that_fits(spec, method, command.fit, other) for method in command.bases]  # type: ignore[arg-type]
+
+
+def packed_base(command: Prepare) -> PackedCheckpoint | None:
+    """The checkpoint that the base "packed4" is read from."""
+    return None if command.base_from is None else PackedCheckpoint(Path(command.base_from))
+
+
 @dataclass(frozen=True, slots=True)
 class _Filling:
     """Making every file of a model in its staging folder, as far as an earlier run has not."""
@@ -148,13 +168,15 @@ class _Filling:
     staging: Path
     quality: Quality
     bases: Sequence[BaseSpec]
+    packed: PackedCheckpoint | None
 
     def run(self, ctx: JobContext) -> float:
         """Gives the bits per weight of the INT8-X form."""
         self._check_room()
         write_text(self.checkpoint, self.staging)
         self._encode(ctx)
-        BaseMaker(lambda: SourceModel(self.checkpoint), self._texts, self.bases, self.staging).run(ctx)
+        model, kept = SourceModel(self.checkpoint), Kept(self.staging, self.origin)
+        BaseMaker(Setting(model, self._texts, ctx, kept, self.packed), self.bases, self.staging).run()
         return bits_per_weight(self.staging, self.checkpoint)
 
     def _check_room(self) -> None:

@@ -29,6 +29,12 @@ def staging_bytes(checkpoint: Checkpoint, spec: ModelSpec, bases: Sequence[BaseS
     return coded + low_bit + TOKENIZER_BYTES
 
 
+def head_bytes(spec: ModelSpec) -> int:
+    """Bytes on the device beside the decoder linears: the head as INT8 and the norms."""
+    norms = (4 * len(spec.layers) + 1) * spec.hidden
+    return spec.vocab_size * spec.hidden + PLAIN_BYTES * norms
+
+
 def bits_per_weight(folder: Path, checkpoint: Checkpoint) -> float:
     """Bits of a model's INT8-X files per weight, tables, norms and headers counted."""
     size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))

@@ -66,7 +66,7 @@ def make_rounder(
     if quality.granularity != "aware":
         return Rounder(quality)
     model = SourceModel(checkpoint)
-    measured = _sensitivities(model, texts, ctx, kept)
+    measured = sensitivities(model, texts, ctx, kept)
     other = other_bytes(checkpoint, model.spec)
     return Rounder(quality, make_plan(measured, quality, lambda: take_samples(model, ctx), other))
 
@@ -81,9 +81,10 @@ def other_bytes(checkpoint: Checkpoint, spec: ModelSpec) -> int:
     return entries + plain + TENSOR_BYTES * len(names) + FILE_BYTES
 
 
-def _sensitivities(
+def sensitivities(
     model: SourceModel, texts: Texts, ctx: JobContext, kept: Kept | None
 ) -> list[sensitivity.BlockSensitivity]:
+    """Those of a model's linears: kept ones of the same weights, else measured on `texts`, and kept."""
     if kept is None:
         return sensitivity.measure(model, texts(), ctx)
     known = sensitivity.read_sensitivities(kept.folder, len(model.spec.layers), kept.source)

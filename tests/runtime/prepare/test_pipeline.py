@@ -6,7 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from kernels.dec import dequantise, quantise_residual, quantise_rtn
+from kernels.dec import GroupCodes, TableCodes, dequantise, quantise_residual, quantise_rtn
+from kernels.int8x import Quantised
 from runtime import lowbit, store
 from runtime.checkpoint import open_checkpoint
 from runtime.engine.load import load_engine
@@ -17,9 +18,11 @@ from runtime.model.build import build_dense
 from runtime.model.spec import ModelSpec
 from runtime.prepare import pipeline
 from runtime.prepare.pipeline import prepare
+from runtime.prepare.sizes import head_bytes
 from runtime.progress import JobContext
 from runtime.protocol import Load, Prepare
 from runtime.protocol.quality import Quality
+from runtime.quantise.allocation import base_bytes
 from runtime.rate import rounder
 from runtime.store import ModelRecord
 
@@ -222,3 +225,46 @@ def test_sensitivities_of_an_interrupted_run_are_used_again(home, source, monkey
             prepared(source)
     monkeypatch.setattr(rounder.sensitivity, "measure", lambda *args: pytest.fail("measured again"))
     assert prepared(source).record["quality"]["preset"] == "balanced"
+
+
+@pytest.mark.parametrize(
+    ("base", "forms"),
+    [
+        ("awq3", {GroupCodes}),
+        ("squeezellm4", {TableCodes}),
+        ("int8x4", {Quantised}),
+        ("awq3.5", {GroupCodes}),
+    ],
+)
+def test_every_method_gives_blocks_that_load(home, source, base, forms):
+    record = prepared(source, bases=(base,))
+    blocks = [
+        lowbit.read_block(record.path, base, index) for index in range(len(list(base_files(record, base))))
+    ]
+    assert {type(low.base) for block in blocks for low in block.values()} == forms
+    if base == "awq3.5":
+        bits = [block["o"].base.bits for block in blocks]
+        assert sorted(bits) == [3] * (len(bits) // 2) + [4] * (len(bits) - len(bits) // 2)
+    assert load_engine(Load("tiny", base, 64), SILENT).loaded.base == base
+
+
+def base_files(record, base):
+    return (record.path / f"base-{base}").glob("block-*.safetensors")
+
+
+def test_a_base_is_added_and_nothing_else_is_made_again(home, source):
+    first = prepared(source, bases=("rtn4",))
+    coded = {p.name: p.stat().st_mtime_ns for p in first.path.glob("*.safetensors")}
+    second = prepared(source, bases=("awq4",))
+    assert set(second.record["bases"]) == {"rtn4", "awq4"}
+    assert {p.name: p.stat().st_mtime_ns for p in second.path.glob("*.safetensors")} == coded
+
+
+def test_bits_are_chosen_for_a_size(home, source):
+    spec = ModelSpec.from_config(open_checkpoint(source).config)
+    smallest = base_bytes(spec, "rtn", 3) + head_bytes(spec)
+    assert prepared(source, bases=("rtn",), fit=smallest).record["bases"] == ["rtn3"]
+    largest = base_bytes(spec, "rtn", 4) + head_bytes(spec)
+    assert prepared(source, bases=("rtn",), fit=largest - 1).record["bases"] != ["rtn4"]
+    with pytest.raises(DecdecError, match="does not fit"):
+        prepared(source, bases=("rtn",), fit=smallest - 1)

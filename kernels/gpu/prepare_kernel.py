@@ -15,6 +15,7 @@ import triton.language as tl
 
 from kernels.gpu.activation import activation, activation_bound
 from kernels.gpu.dec.selection_kernel import finish_selection, select_program
+from kernels.gpu.primitives import store_float, store_word
 
 CHUNK = 1024
 
@@ -58,13 +59,13 @@ def _power_of_two(exponent: tl.tensor) -> Any:
 
 
 @triton.jit
-def _store_digit(digits: tl.tensor, word: tl.tensor, value: tl.tensor) -> None:
+def _store_digit(digits: tl.tensor, word: tl.tensor, value: tl.tensor, ASM: tl.constexpr) -> None:
     """Write one signed byte of every column: four bytes a word, columns 2 i of a run of eight, then 2 i +
     1.
     """
     shifts = (8 * tl.arange(0, 4))[None, :, None]
     packed = tl.sum((tl.reshape(value, [128, 4, 2]) & 0xFF) << shifts, 1)
-    tl.store(digits + word, packed)
+    store_word(digits + word, packed, packed * 0 + 1, ASM)
 
 
 @triton.jit
@@ -75,6 +76,7 @@ def _store_digits(
     chunk: tl.tensor,
     m: tl.tensor,
     BATCH: tl.constexpr,
+    ASM: tl.constexpr,
 ) -> None:
     """The four digits of a chunk's integers in fragment order, and their sums at `digit_sums`."""
     # Words of a step and vector: [digit, half h, quarter c, run j]; line = 16 step + 4 c + j.
@@ -86,20 +88,22 @@ def _store_digits(
         low = number
         if digit < 3:
             low = ((number + 128) & 255) - 128
-        _store_digit(digits, word + digit * 32, low)
+        _store_digit(digits, word + digit * 32, low, ASM)
         number = (number - low) >> 8
         parts = parts + (low,)
     # Summed together, for every sum of its own would cost two barriers: sums[i, j] is that of digit i + 2 j.
     sums = tl.sum(tl.join(tl.join(parts[0], parts[1]), tl.join(parts[2], parts[3])), 0)
-    tl.store(digit_sums + tl.arange(0, 2)[:, None] + 2 * tl.arange(0, 2)[None, :], sums)
+    at = tl.arange(0, 2)[:, None] + 2 * tl.arange(0, 2)[None, :]
+    store_word(digit_sums + at, sums, sums * 0 + 1, ASM)
 
 
 @triton.jit
-def _store_group_sums(number: tl.tensor, scale: tl.tensor, group_sums: tl.tensor) -> None:
+def _store_group_sums(number: tl.tensor, scale: tl.tensor, group_sums: tl.tensor, ASM: tl.constexpr) -> None:
     """Sums of 8 groups of 128: those of the upper and lower bits are exact, and rounded together once."""
     high = tl.sum(tl.reshape(number >> 15, [8, 128]), 1).to(tl.float32)
     low = tl.sum(tl.reshape(number & 32767, [8, 128]), 1).to(tl.float32)
-    tl.store(group_sums + tl.arange(0, 8), (high * 32768.0 + low) * scale)
+    at = tl.arange(0, 8)
+    store_float(group_sums + at, (high * 32768.0 + low) * scale, at * 0 + 1, ASM)
 
 
 @triton.jit
@@ -118,6 +122,7 @@ def _prepare_chunk(
     USED: tl.constexpr,
     CHUNK: tl.constexpr,
     BLOCK: tl.constexpr,
+    ASM: tl.constexpr,
 ) -> None:
     """Digits of one chunk; the first chunk's program also tells what holds for the whole vector."""
     x, other, factors, order = sources
@@ -137,9 +142,9 @@ def _prepare_chunk(
     # From 2^22 on, adding a half would round; such values are rounded well enough by the conversion.
     number = tl.where(tl.abs(scaled) < 4194304.0, tl.floor(scaled + 0.5), scaled).to(tl.int32)
     scale = _power_of_two(exponent - 30)
-    tl.store(gathered + column * BATCH + m, number.to(tl.float32) * scale)
-    _store_digits(number, digits, digit_sums + (m * chunks + chunk) * 4, chunk, m, BATCH)
-    _store_group_sums(number, scale, group_sums + (m * chunks + chunk) * 8)
+    store_float(gathered + column * BATCH + m, number.to(tl.float32) * scale, column * 0 + 1, ASM)
+    _store_digits(number, digits, digit_sums + (m * chunks + chunk) * 4, chunk, m, BATCH, ASM)
+    _store_group_sums(number, scale, group_sums + (m * chunks + chunk) * 8, ASM)
     if chunk == 0:
         tl.store(x_scale + m, scale + poison)
         if SELECT:
@@ -192,11 +197,11 @@ def prepare_kernel(
         program -= selecting
         if program < 0:
             chunk = program + selecting
-            select_program(selection, x, other, factors, columns, chunk, PROLOGUE, FACTORS, CHUNK)
+            select_program(selection, x, other, factors, columns, chunk, PROLOGUE, FACTORS, CHUNK, ASM)
     if program >= 0:
         sources = (x, other, factors, order)
         sizes = (columns, chunks, eps)
         _prepare_chunk(
             sources, targets, selection, sizes, program, m, PROLOGUE, FACTORS, ORDERED, SELECT, BATCH, USED,
-            CHUNK, BLOCK,
+            CHUNK, BLOCK, ASM,
         )  # fmt: skip

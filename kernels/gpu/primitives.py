@@ -136,6 +136,33 @@ def store_words4(
 
 
 @triton.jit
+def store_word(pointers: tl.tensor, word: tl.tensor, mask: tl.tensor, ASM: tl.constexpr) -> None:
+    """Store one word where `mask` (int32) is not 0, from the threads that have it.
+
+    `tl.store` would first hand values around through shared memory to write in order, which costs barriers;
+    threads that have the same element all write it here.
+    """
+    if ASM:
+        tl.inline_asm_elementwise(
+            "{ .reg .pred p; setp.ne.s32 p,$3,0; @p st.global.u32 [$1],$2; mov.u32 $0,0; }",
+            "=r,l,r,r",
+            [pointers, word, mask],
+            dtype=tl.uint32,
+            is_pure=False,
+            pack=1,
+        )
+    else:
+        tl.store(pointers, word.to(tl.int32, bitcast=True), mask=mask != 0)
+
+
+@triton.jit
+def store_float(pointers: tl.tensor, value: tl.tensor, mask: tl.tensor, ASM: tl.constexpr) -> None:
+    """As `store_word`, of float32."""
+    words = pointers.to(tl.pointer_type(tl.int32), bitcast=True)
+    store_word(words, value.to(tl.uint32, bitcast=True), mask, ASM)
+
+
+@triton.jit
 def popc(words: tl.tensor, ASM: tl.constexpr) -> Any:
     """Ones of each word, int32."""
     if ASM:

@@ -7,6 +7,7 @@ import triton.language as tl
 
 from kernels.gpu.activation import activation
 from kernels.gpu.dec.fetch_kernel import chunk_share
+from kernels.gpu.primitives import store_float, store_word
 
 BUCKETS = tl.constexpr(64)
 BUCKET_SHIFT = tl.constexpr(20)
@@ -21,6 +22,7 @@ def select_chunk(
     channels: tl.tensor,
     values: tl.tensor,
     CHUNK: tl.constexpr,
+    ASM: tl.constexpr,
 ) -> None:
     """List the channels of chunk number `chunk` as `reference.select_channels` does; `value` is its [CHUNK].
 
@@ -42,8 +44,9 @@ def select_chunk(
     rank = (ranks & 0xFFFF) - 1
     slot = chunk * tl.minimum(k_chunk, CHUNK) + tl.where(full, (ranks >> 16) - 1, taken + rank)
     chosen = full | (partly & (rank < k - taken))
-    tl.store(channels + slot, chunk * CHUNK + at, mask=chosen)
-    tl.store(values + slot, value, mask=chosen)
+    mask = chosen.to(tl.int32)
+    store_word(channels + slot, (chunk * CHUNK + at).to(tl.uint32, bitcast=True), mask, ASM)
+    store_float(values + slot, value, mask, ASM)
 
 
 @triton.jit
@@ -57,13 +60,14 @@ def select_program(
     PROLOGUE: tl.constexpr,
     FACTORS: tl.constexpr,
     CHUNK: tl.constexpr,
+    ASM: tl.constexpr,
 ) -> None:
     """`select_chunk` of an activation; selection = (control, channels, values, common)."""
     control, channels, values, _ = selection
     k_chunk = tl.load(control)
     at = chunk * CHUNK + tl.arange(0, CHUNK)
     value, _ = activation(x, other, factors, at, at < columns, PROLOGUE, FACTORS)
-    select_chunk(value, chunk, columns, k_chunk, channels, values, CHUNK)
+    select_chunk(value, chunk, columns, k_chunk, channels, values, CHUNK, ASM)
 
 
 @triton.jit

@@ -74,14 +74,7 @@ def product(
     launch(
         product_kernel,
         (fetching[0] + planes.groups,),
-        planes.planes,
-        planes.table,
-        planes.offsets,
-        planes.stream,
-        planes.patch_columns,
-        planes.patch_deltas,
-        planes.permutation,
-        planes.scale,
+        *_tensors(planes),
         prepared.digits,
         prepared.digit_sums,
         prepared.gathered,
@@ -108,3 +101,8 @@ def product(
         **options,
     )
     return out
+
+
+def _tensors(planes: DevicePlanes) -> tuple[Tensor, ...]:
+    lists = (planes.patch_columns, planes.patch_deltas, planes.permutation, planes.scale)
+    return (planes.planes, planes.table, planes.offsets, planes.stream, *lists)

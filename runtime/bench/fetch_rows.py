@@ -21,6 +21,7 @@ from runtime.tuner.replays import Replay
 
 Row = dict[str, Any]
 Shape = tuple[int, int]
+DEVICE = "cuda"
 K_CHUNKS = (0, 4, 8, 16, 24, 32)
 # Rows in flight and splits, for programs of one or two warps and for programs of more.
 _LARGE = ((4, 1), (8, 1), (16, 1), (8, 2), (16, 2))
@@ -45,8 +46,8 @@ def configs(weights: Weights) -> tuple[FetchConfig, ...]:
 
 def fetch_tasks(make: Callable[[Shape], Weights], shape: Shape) -> Iterator[Callable[[], object]]:
     """Every kernel that `fetch_rows` needs, to compile it."""
-    words = torch.zeros(shape[1], shape[0] // 8, dtype=torch.int32, device="cuda")
-    residual = ResidualRows(words, torch.ones(shape[0], device="cuda"))
+    words = torch.zeros(shape[1], shape[0] // 8, dtype=torch.int32, device=DEVICE)
+    residual = ResidualRows(words, torch.ones(shape[0], device=DEVICE))
     for number in range(len(_LARGE)):
         yield partial(_run, make, shape, residual, number)
 
@@ -55,7 +56,7 @@ def _run(make: Callable[[Shape], Weights], shape: Shape, residual: ResidualRows,
     weights = make(shape)
     for config in configs(weights)[number : number + 1]:
         prepared, fetch = _ready(weights, residual, config)
-        multiply_prepared(weights, prepared, torch.empty(1, shape[0], device="cuda"), fetch)
+        multiply_prepared(weights, prepared, torch.empty(1, shape[0], device=DEVICE), fetch)
 
 
 def _measured(weights: Weights, residual: ResidualRows, config: FetchConfig) -> Row:
@@ -100,4 +101,5 @@ def _error(weights: Weights, prepared: Prepared, fetch: Fetch) -> float:
 def _residual(shape: Shape) -> ResidualRows:
     n_out, n_in = shape
     codes = torch.randint(-7, 8, (n_in, n_out), dtype=torch.int8)
-    return ResidualRows(pack_nibbles(codes).pin_memory(), torch.rand(n_out, device="cuda") + 0.5)
+    words = pack_nibbles(codes)
+    return ResidualRows(words.pin_memory() if DEVICE == "cuda" else words, torch.rand(n_out, device=DEVICE))

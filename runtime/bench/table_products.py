@@ -36,13 +36,14 @@ from runtime.tuner.replays import Replay, warm_up
 Row = dict[str, Any]
 Shape = tuple[int, int]
 Weights = DeviceTables | DevicePlanes
+DEVICE = "cuda"
 MODULE, NAME, TITLE = "runtime.bench.table_products", "table-products", "Look-up tables and fetching products"
 LARGE: Shape = (28672, 4096)
 SHAPES: tuple[Shape, ...] = (LARGE, (4096, 14336), (6144, 4096), (4096, 4096))
 FORMS: dict[str, Callable[[Shape], Weights]] = {
     "tables, 4 bit": lambda shape: random_table_matrix(4, shape),
     "tables, 3 bit": lambda shape: random_table_matrix(3, shape),
-    "INT8-X, 3.4 bit": lambda shape: random_planes(3.4, torch.device("cuda"), *shape),
+    "INT8-X, 3.4 bit": lambda shape: random_planes(3.4, torch.device(DEVICE), *shape),
 }
 LARGE_LAUNCHES = (ProductConfig(1, 64), ProductConfig(2, 64), ProductConfig(1), ProductConfig(4, 80))
 SMALL_LAUNCHES = (ProductConfig(4, 80), ProductConfig(4, 64), ProductConfig(8, 80), ProductConfig(2, 80))
@@ -98,7 +99,7 @@ def launches_of(name: str, shape: Shape) -> tuple[ProductConfig, ...]:
 
 def launch_rows(shape: Shape) -> Iterator[Row]:
     """bf16, then every form in every launch."""
-    x = torch.randn(shape[1], device="cuda")
+    x = torch.randn(shape[1], device=DEVICE)
     bf16_us = bf16_microseconds(shape, x)
     rate = 2 * shape[0] * shape[1] / bf16_us / 1e6
     yield {"weights": "bf16", "bits": 16.0, "us": bf16_us, "TB/s": rate, "share": 1.0, "x bf16": 1.0}
@@ -119,7 +120,7 @@ def batch_rows() -> Iterator[Row]:
         for config in BATCH_LAUNCHES:
             row: Row = {"weights": f"tables, {bits} bit", "launch": str(config)}
             for batch in BATCHES:
-                x = torch.randn(batch, LARGE[1], device="cuda")
+                x = torch.randn(batch, LARGE[1], device=DEVICE)
                 row[f"us {batch}"] = product_microseconds(weights, x, config)
             yield row | {"error": _error(weights, x, config)}
 
@@ -127,7 +128,7 @@ def batch_rows() -> Iterator[Row]:
 def bf16_microseconds(shape: Shape, x: Tensor) -> float:
     """Time of cuBLAS."""
     count = copies_needed(2 * shape[0] * shape[1])
-    dense = [torch.randn(shape, device="cuda").bfloat16() for _ in range(count)]
+    dense = [torch.randn(shape, device=DEVICE).bfloat16() for _ in range(count)]
     graph = Replay([partial(functional.linear, x.bfloat16(), weight) for weight in dense])
     return min(graph.microseconds(_REPLAYS) for _ in range(2)) / count
 
@@ -144,8 +145,8 @@ def product_microseconds(weights: Weights, x: Tensor, config: ProductConfig) -> 
 
 def random_table_matrix(bits: int, shape: Shape) -> DeviceTables:
     """Random codes under random tables, on the GPU."""
-    codes = torch.randint(0, 2**bits, shape, dtype=torch.uint8, device="cuda")
-    table = torch.randn(shape[0], 2**bits, device="cuda").bfloat16().float()
+    codes = torch.randint(0, 2**bits, shape, dtype=torch.uint8, device=DEVICE)
+    table = torch.randn(shape[0], 2**bits, device=DEVICE).bfloat16().float()
     return pack_tables(TableCodes(bits, codes, in_whole_steps(table)))
 
 
@@ -175,8 +176,8 @@ def _tasks(only: tuple[str, ...]) -> Iterator[Callable[[], object]]:
 
 def _run(make: Callable[[Shape], Weights], shape: Shape, config: ProductConfig, batch: int = 1) -> Tensor:
     weights = make(shape)
-    prepared = prepare(torch.randn(batch, shape[1], device="cuda"))
-    return multiply_prepared(weights, prepared, torch.empty(batch, shape[0], device="cuda"), None, config)
+    prepared = prepare(torch.randn(batch, shape[1], device=DEVICE))
+    return multiply_prepared(weights, prepared, torch.empty(batch, shape[0], device=DEVICE), None, config)
 
 
 def _wanted(section: str, only: tuple[str, ...]) -> bool:

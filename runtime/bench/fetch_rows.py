@@ -24,7 +24,7 @@ Shape = tuple[int, int]
 DEVICE = "cuda"
 K_CHUNKS = (0, 4, 8, 16, 24, 32)
 # Rows in flight and splits, for programs of one or two warps and for programs of more.
-_LARGE = ((4, 1), (8, 1), (16, 1), (8, 2), (16, 2))
+_LARGE = ((8, 1), (16, 1), (8, 2), (16, 2))
 _SMALL = ((8, 2), (16, 2), (16, 4), (8, 8))
 _REPLAYS = 21
 

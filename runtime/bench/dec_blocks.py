@@ -20,7 +20,7 @@ from runtime.tuner.device_block import DeviceBlock
 from runtime.tuner.device_measurer import DeviceMeasurer
 from runtime.tuner.random_weights import makers
 from runtime.tuner.replays import Replay
-from runtime.tuner.search import equal_gain
+from runtime.tuner.search import DETENTS, equal_gain
 from runtime.tuner.tuning import Tuned
 from runtime.tuner.verify import Detent
 
@@ -31,13 +31,17 @@ _DETERMINISM_PCT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class TunedBlock:
-    """A tuned block and what it was tuned with; seconds: of the tuning, kernels compiled before or within."""
+    """A tuned block and what it was tuned with; seconds: of the tuning, kernels compiled before or within.
+
+    single: tuned for one slowdown at a time.
+    """
 
     base: str
     ratio: float
     measurer: DeviceMeasurer
     tuned: Tuned
     seconds: float
+    single: tuple[Tuned, ...] = ()
 
     def table(self, detent: Detent) -> Row:
         """The columns that every row about a detent begins with."""
@@ -70,17 +74,26 @@ def tune_block(
     def fetched(kind: LinearKind, k_chunk: int) -> float:
         return measurer.shapes[kind].fetched_bytes(k_chunk) / 1e6
 
-    tuned = tuning.run(measurer, fetched if by_bytes else equal_gain)
-    return TunedBlock(base, ratio, measurer, tuned, time.monotonic() - started)
+    worth = fetched if by_bytes else equal_gain
+    base_us = {kind: measurer.base_us(kind) for kind in LINEAR_KINDS}
+    curves = tuning.measured_curves(measurer, base_us)
+    tuned = tuning.settle(measurer, base_us, curves, worth)
+    single = [tuning.settle(measurer, base_us, curves, worth, (target,)) for target in DETENTS if by_bytes]
+    return TunedBlock(base, ratio, measurer, tuned, time.monotonic() - started, tuple(single))
 
 
 def efficiency_rows(block: TunedBlock) -> Iterator[Row]:
-    """How much of the link's time is hidden at each detent's table."""
-    n_tb = ", ".join(f"{kind} {n}" for kind, n in block.tuned.n_tb.items())
-    for detent in block.tuned.detents[1:]:
-        measured = detent.measured_pct
-        row = {**block.table(detent), "measured %": measured}
-        yield {**row, "efficiency": block.efficiency(detent.k_chunk), "n_tb": n_tb}
+    """How much of the link's time is hidden: tuned for one slowdown, and by one choice for all of them."""
+    for tuned, detent in zip(block.single, block.tuned.detents[1:], strict=True):
+        alone = tuned.detents[-1]
+        yield {
+            **block.table(alone),
+            "n_tb": ", ".join(f"{kind} {n}" for kind, n in tuned.n_tb.items()),
+            "measured %": alone.measured_pct,
+            "efficiency": block.efficiency(alone.k_chunk),
+            "one for all": block.efficiency(detent.k_chunk),
+            "one for all, measured %": detent.measured_pct,
+        }
 
 
 def promise_rows(block: TunedBlock) -> Iterator[Row]:

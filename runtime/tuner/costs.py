@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from runtime.layers.base import LINEAR_KINDS, LinearKind
@@ -43,7 +43,7 @@ class Costs:
 
 
 def added_us(curve: Curve, k_chunk: int) -> float:
-    """Microseconds at k_chunk, on a straight line between measured ones; beyond the last those of the last."""
+    """Microseconds at k_chunk, on a line between measured ones; beyond the last those of the last."""
     if not curve:
         return 0.0
     low = max((k for k in curve if k <= k_chunk), default=min(curve))
@@ -58,15 +58,28 @@ def measured_curve(
 ) -> dict[int, float]:
     """Added microseconds at 0 and at every rung (ascending), up to the first that costs more than `budget`.
 
-    Noise is evened out: no cost is below that of a smaller k.
+    Noise is evened out: of all curves that never fall it is the one nearest to what was measured.
     """
-    floor, curve = 0.0, {}
-    for k in (0, *rungs):
-        floor = max(floor, corrected(k) - base_us)
-        curve[k] = floor
-        if floor > budget:
+    measured: list[float] = []
+    ks = (0, *rungs)
+    for k in ks:
+        measured.append(corrected(k) - base_us)
+        if measured[-1] > budget:
             break
-    return curve
+    even = (max(us, 0.0) for us in never_falling(measured))
+    return dict(zip(ks, even, strict=False))
+
+
+def never_falling(values: Sequence[float]) -> list[float]:
+    """The ascending sequence of least squared distance: neighbours in the wrong order share their mean."""
+    runs: list[tuple[float, int]] = []
+    for value in values:
+        mean, count = value, 1
+        while runs and runs[-1][0] > mean:
+            before, n = runs.pop()
+            mean, count = (before * n + mean * count) / (n + count), n + count
+        runs.append((mean, count))
+    return [mean for mean, count in runs for _ in range(count)]
 
 
 def knee(curve: Curve, base_us: float, tolerance: float = 0.025) -> int:

@@ -15,7 +15,7 @@ from runtime.tuner.measurer import Launches
 from runtime.tuner.replays import Replay
 from runtime.tuner.verify import MOST_TRIALS
 
-_SINGLE_REPLAYS, _JOINT_REPLAYS = 9, 25
+_SINGLE_REPLAYS, _JOINT_REPLAYS = 15, 31
 # The fetch may take as long as the block and this much of it: what lies beyond no budget allows.
 _REACH = 1.1 + MAX_PCT / 100
 _NO_TABLE: dict[LinearKind, int] = dict.fromkeys(LINEAR_KINDS, 0)

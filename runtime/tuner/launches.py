@@ -21,21 +21,24 @@ Curves = Mapping[LinearKind, Mapping[int, Curve]]
 
 
 def choose_launches(
-    base: Mapping[LinearKind, float], curves: Curves, worth: Worth, other: float = 0.0
+    base: Mapping[LinearKind, float],
+    curves: Curves,
+    worth: Worth,
+    targets: Sequence[float] = DETENTS,
 ) -> dict[LinearKind, int]:
-    """Fetch programs by kind: of the largest worth over the detents that this search finds.
+    """Fetch programs by kind: of the largest worth over the target slowdowns that this search finds.
 
-    A detent's worth counts in shares of what it could be if every k_chunk had its own best programs, or the
+    A target's worth counts in shares of what it could be if every k_chunk had its own best programs, or the
     widest budgets would decide alone.
     """
-    ideal = make_grid(Costs(dict(base), _envelopes(curves), other), worth)
-    possible = {detent: ideal.best_worth(detent) for detent in DETENTS}
+    ideal = make_grid(Costs(dict(base), _envelopes(curves)), worth)
+    possible = {target: ideal.best_worth(target) for target in targets}
 
     def value(launches: Launches) -> float:
-        grid = make_grid(costs_of(base, curves, launches, other), worth)
-        return sum(grid.best_worth(detent) / most for detent, most in possible.items() if most > 0)
+        grid = make_grid(costs_of(base, curves, launches), worth)
+        return sum(grid.best_worth(target) / most for target, most in possible.items() if most > 0)
 
-    chosen = common_launches(base, curves, worth, other)
+    chosen = common_launches(base, curves, worth, targets)
     best = value(chosen)
     while True:
         trials = [({**chosen, kind: n}, kind, n) for kind in LINEAR_KINDS for n in curves[kind]]
@@ -55,23 +58,24 @@ def _envelopes(curves: Curves) -> dict[LinearKind, dict[int, float]]:
     }
 
 
-def costs_of(
-    base: Mapping[LinearKind, float], curves: Curves, launches: Launches, other: float = 0.0
-) -> Costs:
+def costs_of(base: Mapping[LinearKind, float], curves: Curves, launches: Launches) -> Costs:
     """The costs when every kind has the chosen number of programs."""
-    return Costs(dict(base), {kind: curves[kind][launches[kind]] for kind in LINEAR_KINDS}, other)
+    return Costs(dict(base), {kind: curves[kind][launches[kind]] for kind in LINEAR_KINDS})
 
 
 def common_launches(
-    base: Mapping[LinearKind, float], curves: Curves, worth: Worth, other: float = 0.0
+    base: Mapping[LinearKind, float],
+    curves: Curves,
+    worth: Worth,
+    targets: Sequence[float] = DETENTS,
 ) -> dict[LinearKind, int]:
-    """The paper's rule, scored over all detents; of equal bounds the smallest."""
+    """The paper's rule, scored over all targets; of equal bounds the smallest."""
     bounds = sorted({n for kind in LINEAR_KINDS for n in curves[kind]})
     assignments = [{kind: _largest(list(curves[kind]), bound) for kind in LINEAR_KINDS} for bound in bounds]
 
     def score(launches: Launches) -> float:
-        costs = costs_of(base, curves, launches, other)
-        return sum(_common_worth(costs, detent, worth) for detent in DETENTS)
+        costs = costs_of(base, curves, launches)
+        return sum(_common_worth(costs, target, worth) for target in targets)
 
     return max(assignments, key=score)
 

@@ -26,6 +26,8 @@ class Replay:
         for call in calls:
             call()
         torch.cuda.synchronize()
+        # The graph reads and writes their tensors, which nothing else need hold.
+        self._calls = tuple(calls)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):
             for call in calls:

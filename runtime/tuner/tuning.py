@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +12,7 @@ from runtime.tuner.costs import MAX_PCT, Costs, measured_curve
 from runtime.tuner.grid import Worth
 from runtime.tuner.launches import Curves, choose_launches, costs_of
 from runtime.tuner.measurer import Measurer
-from runtime.tuner.search import equal_gain, path
+from runtime.tuner.search import DETENTS, equal_gain, path
 from runtime.tuner.verify import Detent, Verifier, scaled_path
 
 Progress = Callable[[int, int], None]
@@ -33,17 +33,29 @@ def run(
 ) -> Tuned:
     """Measure curves, choose fetch programs and the path, verify; progress in measured points."""
     base = {kind: measurer.base_us(kind) for kind in LINEAR_KINDS}
-    curves = measured_curves(measurer, base, progress)
-    n_tb = choose_launches(base, curves, worth)
+    return settle(measurer, base, measured_curves(measurer, base, progress), worth)
+
+
+def settle(
+    measurer: Measurer,
+    base: Mapping[LinearKind, float],
+    curves: Curves,
+    worth: Worth = equal_gain,
+    targets: Sequence[float] = DETENTS,
+) -> Tuned:
+    """The search and the joint measurements, from measured curves; `targets` are the slowdowns that count."""
+    n_tb = choose_launches(base, curves, worth, targets)
     costs = costs_of(base, curves, n_tb)
     points = path(costs, worth)
     trials = measurer.joint_trials
     verifier = Verifier(costs, points, lambda table: measurer.table_pct(n_tb, table), worth, trials)
-    detents = tuple(verifier.detents())
+    detents = tuple(verifier.detents(targets))
     return Tuned(n_tb, costs, scaled_path(points, detents, costs), detents)
 
 
-def measured_curves(measurer: Measurer, base: Mapping[LinearKind, float], progress: Progress) -> Curves:
+def measured_curves(
+    measurer: Measurer, base: Mapping[LinearKind, float], progress: Progress = lambda done, total: None
+) -> Curves:
     """Curves of every kind with each of its numbers of fetch programs, up to what one alone may cost."""
     budget = MAX_PCT / 100 * sum(base.values())
     wanted = [(kind, n) for kind in LINEAR_KINDS for n in measurer.launches(kind)]

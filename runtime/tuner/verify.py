@@ -7,7 +7,7 @@ and the positions between the detents are scaled to what was measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -22,7 +22,7 @@ from runtime.tuner.search import DETENTS, equal_gain
 # linears have as much to correct. The margin keeps noise of a later measurement on the right side.
 PROMISE_PCT = 1.5
 MARGIN_PCT = 0.3
-GOOD_ENOUGH_PCT = 1.0
+GOOD_ENOUGH_PCT = 0.5
 # Joint measurements at one detent, unless the device is slow to measure.
 MOST_TRIALS = 40
 _TINY_PCT = 1e-3
@@ -49,12 +49,11 @@ class Verifier:
     worth: Worth = equal_gain
     trials: int = MOST_TRIALS
     _known: dict[KChunk, float] = field(default_factory=lambda: {KChunk(): 0.0})
-    _scale: float = 1.0
 
-    def detents(self) -> Iterator[Detent]:
+    def detents(self, targets: Sequence[float] = DETENTS) -> Iterator[Detent]:
         """Every detent's table, measured; 0 % first, where only what is free may be corrected."""
         floor = KChunk()
-        for target in (0.0, *DETENTS):
+        for target in (0.0, *targets):
             floor = self._settle(target, floor) if target else self._free()
             yield Detent(target, floor, round(self.predicted(floor), 3), round(self._known[floor], 3))
 
@@ -68,24 +67,25 @@ class Verifier:
         return table if self._pct(table) <= MARGIN_PCT else KChunk()
 
     def _settle(self, target: float, floor: KChunk) -> KChunk:
-        """Down from the path's table until the joint measurement fits, then up while there is room."""
+        """The path's table that fits in the joint measurement, then up while there is room."""
         aim, tries = target - MARGIN_PCT, iter(range(self.trials))
-        table = self._down(aim, floor, tries)
+        table = self._along(aim, floor, tries)
         return self._up(target, table, tries)
 
-    def _down(self, aim: float, floor: KChunk, tries: Iterator[int]) -> KChunk:
-        """The richest of the path's tables, not poorer than `floor`, that measures within `aim`."""
+    def _along(self, aim: float, floor: KChunk, tries: Iterator[int]) -> KChunk:
+        """The richest of the path's tables, not poorer than `floor`, that measures within `aim`.
+
+        Searched between one that fits and one that does not, where the last measurement lets expect it.
+        """
         tables = list(dict.fromkeys(_richer(point.k_chunk, floor) for point in self.points))
-        while tables:
-            fitting = [t for t in tables if self.predicted(t) * self._scale <= aim]
-            table = fitting[-1] if fitting else tables[0]
-            if next(tries, None) is None:
-                break
-            if self._pct(table) <= aim:
-                return table
-            self._scale = max(self._scale, self._pct(table) / max(self.predicted(table), 0.1))
-            tables = tables[: tables.index(table)]
-        return floor
+        fits, fails, scale = -1, len(tables), 1.0
+        while fails - fits > 1 and next(tries, None) is not None:
+            expected = sum(self.predicted(table) * scale <= aim for table in tables) - 1
+            index = min(max(expected, fits + 1), fails - 1)
+            measured = self._pct(tables[index])
+            fits, fails = (index, fails) if measured <= aim else (fits, index)
+            scale = measured / max(self.predicted(tables[index]), 0.1)
+        return tables[fits] if fits >= 0 else floor
 
     def _up(self, target: float, table: KChunk, tries: Iterator[int]) -> KChunk:
         """Single steps, cheapest for their worth first, while more than GOOD_ENOUGH_PCT is left."""

@@ -11,6 +11,7 @@ from runtime.errors import DecdecError
 from runtime.progress import JobContext
 from runtime.tuner import tuning
 from runtime.tuner.fetching import FetchShape
+from runtime.tuner.search import DETENTS
 from tests.runtime.tuner.simulated import SimulatedDevice
 
 GATE_UP = FetchShape(28672, 4096, 1)
@@ -57,13 +58,16 @@ class Measured(SimulatedDevice):
 @pytest.fixture
 def block():
     device = Measured()
-    return TunedBlock("awq4", 1.0, device, tuning.run(device), 12.0)
+    base = {kind: device.base_us(kind) for kind in device.shapes}
+    curves = tuning.measured_curves(device, base)
+    single = tuple(tuning.settle(device, base, curves, targets=(target,)) for target in DETENTS)
+    return TunedBlock("awq4", 1.0, device, tuning.run(device), 12.0, single)
 
 
 def test_rows_of_a_block(block):
     rows = list(dec_blocks.efficiency_rows(block))
     assert [row["slowdown <="] for row in rows] == ["2.5 %", "5 %", "10 %", "20 %"]
-    detent = block.tuned.detents[-1]
+    detent = block.single[-1].detents[-1]
     fetched = sum(
         getattr(detent.k_chunk, kind) * bytes_
         for kind, bytes_ in {"qkv": 12_288, "o": 8_192, "gate_up": 57_344, "down": 28_672}.items()

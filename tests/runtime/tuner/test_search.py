@@ -7,7 +7,7 @@ import random
 import pytest
 
 from runtime.layers.base import LINEAR_KINDS
-from runtime.tuner.costs import MAX_PCT, Costs, added_us, knee, measured_curve
+from runtime.tuner.costs import MAX_PCT, Costs, added_us, knee, measured_curve, never_falling
 from runtime.tuner.grid import MOST_RUNGS, affordable, make_grid
 from runtime.tuner.search import DETENTS, LEVEL_PCT, at, equal_gain, gain, path
 
@@ -144,7 +144,15 @@ def test_measuring_stops_when_the_budget_is_spent_and_never_falls():
 
     found = measured_curve(10.0, steep, RUNGS, budget=2.0)
     assert asked == [0, 4, 8, 16]
-    assert found == {0: 0.0, 4: 1.0, 8: 1.0, 16: 3.0}
+    assert found == {0: 0.0, 4: 0.75, 8: 0.75, 16: 3.0}
+
+
+def test_noise_is_evened_out_without_a_bias():
+    assert never_falling([3.0, 1.0, 2.0, 5.0, 4.0]) == [2.0, 2.0, 2.0, 4.5, 4.5]
+    assert never_falling([1.0, 2.0, 3.0]) == [1.0, 2.0, 3.0]
+    noise = random.Random(1)
+    values = [noise.gauss(5.0, 1.0) for _ in range(200)]
+    assert sum(never_falling(values)) == pytest.approx(sum(values))
 
 
 def test_other_time_widens_the_budget():

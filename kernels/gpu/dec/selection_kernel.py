@@ -14,6 +14,22 @@ BUCKET_SHIFT = tl.constexpr(20)
 
 
 @triton.jit
+def _last_whole(sizes: tl.tensor, k: tl.tensor) -> tl.tensor:
+    """Of the buckets that k channels hold whole: their number * 2^16 + how many channels they have.
+
+    Pairs of buckets are 32 values, which every warp has to itself: sums over them need no barriers. The last
+    bucket is never taken whole.
+    """
+    even, odd = tl.split(tl.reshape(sizes, [BUCKETS // 2, 2]))
+    pair = tl.arange(0, BUCKETS // 2)
+    after = tl.cumsum(even + odd, 0)
+    before = after - odd
+    first = tl.where(before <= k, ((2 * pair + 1) << 16) | before, 0)
+    second = tl.where((after <= k) & (pair < BUCKETS // 2 - 1), ((2 * pair + 2) << 16) | after, 0)
+    return tl.max(tl.maximum(first, second), 0)
+
+
+@triton.jit
 def select_chunk(
     value: tl.tensor,
     chunk: tl.tensor,
@@ -33,10 +49,7 @@ def select_chunk(
     k = chunk_share(tl.minimum(k_chunk, CHUNK), tl.minimum(columns - chunk * CHUNK, CHUNK))
     bits = tl.abs(value).to(tl.int32, bitcast=True)
     bucket = tl.minimum((tl.max(bits, 0) - bits) >> BUCKET_SHIFT, BUCKETS - 1)
-    upto = tl.cumsum(tl.histogram(bucket, BUCKETS), 0)
-    number = tl.arange(0, BUCKETS)
-    whole = (upto <= k) & (number < BUCKETS - 1)
-    last = tl.max(tl.where(whole, ((number + 1) << 16) | upto, 0), 0)
+    last = _last_whole(tl.histogram(bucket, BUCKETS), k)
     taken = last & 0xFFFF
     full = bucket < (last >> 16)
     partly = bucket == (last >> 16)

@@ -9,7 +9,7 @@ import torch
 
 from runtime.bench.dec_tables_inputs import Seen
 from runtime.bench.table import Row, Table
-from runtime.evaluate.bases import Made, Maker, Source
+from runtime.evaluate.bases import Made, Maker
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 
 # Shares of the channels that are corrected.
@@ -41,10 +41,10 @@ class Curve:
 
 def curves(seen: Seen, makers: Mapping[str, Maker]) -> Iterator[Curve]:
     """Of every linear of a block under every base."""
+    made = {name: make(seen.source) for name, make in makers.items()}
     for kind in LINEAR_KINDS:
-        for name, make in makers.items():
-            made = make(Source(seen.block, kind, seen.parts[kind], seen.calibration))
-            yield _curve(seen, kind, name, made)
+        for name, block in made.items():
+            yield _curve(seen, kind, name, block[kind])
 
 
 def errors_table(found: Sequence[Curve]) -> Table:
@@ -71,7 +71,7 @@ def errors_table(found: Sequence[Curve]) -> Table:
 
 
 def _curve(seen: Seen, kind: LinearKind, name: str, made: Made) -> Curve:
-    weight, columns = torch.cat(seen.parts[kind]), made.columns
+    weight, columns = torch.cat(seen.source.parts[kind]), made.columns
     lost = (weight if columns is None else weight * columns) - made.weight
     x = seen.text.texts[kind][0]
     x = x[torch.linspace(min(FIRST_TOKEN, len(x) - 1), len(x) - 1, TOKENS).long()]
@@ -83,7 +83,7 @@ def _curve(seen: Seen, kind: LinearKind, name: str, made: Made) -> Curve:
     places = [min(_corrected(share, x.shape[1]), x.shape[1] - 1) for share in SHARES]
     levels = (magnitude[:, places] / magnitude[:, :1].clamp(min=1e-30)).mean(0)
     return Curve(
-        seen.block,
+        seen.source.index,
         kind,
         name,
         errors_left(lost, scaled, best),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from runtime.evaluate.bases import Setting
-from runtime.evaluate.inputs import BlockInputs, Calibration
+from runtime.evaluate.inputs import BlockInputs, BlockSource, Calibration
 from runtime.evaluate.runner import Runner
-from runtime.evaluate.variants import BlockSource, Parts
 from runtime.progress import JobContext
 
 # The paper looks at blocks 8, 16 and 24 of 32.
@@ -19,12 +18,10 @@ SHARES = (0.25, 0.5, 0.75)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A block's weights, and what its linears see: `text` holds one window, `calibration` all prompts."""
+    """A block with what its linears see of the calibration prompts, and of one window of `text`."""
 
-    block: int
-    parts: Parts
+    source: BlockSource
     text: BlockInputs
-    calibration: BlockInputs
 
 
 def chosen_blocks(count: int) -> list[int]:
@@ -38,9 +35,12 @@ def seen(setting: Setting, runner: Runner, window: torch.Tensor, ctx: JobContext
     text, calibration = Calibration(runner, [window]), Calibration(runner, setting.texts())
     for index in range(chosen[-1] + 1):
         ctx.progress("activations", index, chosen[-1] + 1, "blocks")
-        block, parts = runner.block(index), setting.model.parts(index)
-        block.linears = BlockSource(index, parts, None, runner.device).reference()
+        block, source = (
+            runner.block(index),
+            BlockSource(index, setting.model.parts(index), None, runner.device),
+        )
+        block.linears = source.reference()
         saw, calibrated = text.step(block, ctx.check), calibration.step(block, ctx.check)
         if index in chosen:
-            yield Seen(index, parts, saw, calibrated)
+            yield Seen(replace(source, inputs=calibrated), saw)
     ctx.progress("activations", chosen[-1] + 1, chosen[-1] + 1, "blocks")

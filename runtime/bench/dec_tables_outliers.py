@@ -10,7 +10,6 @@ import torch
 
 from runtime.bench.dec_tables_inputs import Seen
 from runtime.bench.table import Row, Table
-from runtime.calibration.collect import SINK_TOKENS
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 
 STEPS, FIRST_STEP = 100, 128
@@ -52,11 +51,13 @@ def outliers_table(found: Sequence[Outliers]) -> Table:
 def _outliers(seen: Seen, kind: LinearKind) -> Outliers:
     x = seen.text.texts[kind][0]
     x = x[min(FIRST_STEP, max(len(x) - STEPS, 0)) :][:STEPS].abs()
-    known = torch.cat([text[SINK_TOKENS:] for text in seen.calibration.texts[kind]]).square().mean(0)
+    calibration = seen.source.inputs
+    assert calibration is not None
+    known = calibration.statistics(kind, None).mean_square
     recall = {share: static_recall(x, known, max(1, round(share * x.shape[1]))) for share in SHARES}
     largest = x.topk(max(1, round(SHARES[-1] * x.shape[1])), dim=1).indices
     places = [sorted(channel for channel in row if channel < CHANNELS) for row in largest.tolist()]
-    return Outliers(seen.block, kind, recall, places)
+    return Outliers(seen.source.index, kind, recall, places)
 
 
 def static_recall(x: torch.Tensor, importance: torch.Tensor, count: int) -> list[float]:

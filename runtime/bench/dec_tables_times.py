@@ -54,9 +54,9 @@ def _times(target: Target, ctx: JobContext) -> tuple[Times, ...]:
         target.measurer, base, lambda done, total: ctx.progress("times", done, total, "points")
     )
     return tuple(
-        Times(kind, n_tb, base[kind], tuple(curve), tuple(curve.values()))
-        for kind, by_programs in curves.items()
-        for n_tb, curve in by_programs.items()
+        Times(kind, launch.programs, base[kind], tuple(curve), tuple(curve.values()))
+        for kind, by_launch in curves.items()
+        for launch, curve in by_launch.items()
     )
 
 

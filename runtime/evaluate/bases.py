@@ -8,38 +8,26 @@ from pathlib import Path
 
 import torch
 
-from kernels.dec import GroupCodes, TableCodes, quantise_rtn
+from kernels.dec import TableCodes
 from kernels.int8x import Quantised
 from runtime.calibration.prompts import checkpoint_texts
 from runtime.errors import DecdecError
-from runtime.evaluate.inputs import BlockInputs
+from runtime.evaluate.inputs import BlockSource
 from runtime.evaluate.linear import int8_rounded
-from runtime.evaluate.request import BaseWish, Method, Request
+from runtime.evaluate.request import BaseWish, Request
 from runtime.int8x.choice import CodecChoice
 from runtime.int8x.codecs import code_matrix
 from runtime.int8x.origin import fingerprint
-from runtime.layers.base import LinearKind
-from runtime.lowbit.weights import scaled_base
+from runtime.layers.base import LINEAR_KINDS, LinearKind
+from runtime.lowbit.weights import BaseWeights, scaled_base
 from runtime.model.source import SourceModel
 from runtime.progress import JobContext
+from runtime.protocol.bases import BaseSpec
 from runtime.protocol.quality import BALANCED
+from runtime.quantise import makers
 from runtime.rate import Kept, Rounder, make_rounder
 
 TABLE_BITS, COLUMN_BITS = 16, 32
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One fused linear to make a base of: place, parts float32 [rows, n_in], and calibration inputs."""
-
-    block: int
-    kind: LinearKind
-    parts: tuple[torch.Tensor, ...]
-    inputs: BlockInputs | None = None
-
-    def weight(self) -> torch.Tensor:
-        """The fused matrix, float32 [n_out, n_in]."""
-        return torch.cat(self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +39,18 @@ class Made:
     stored_bits: float
 
     @classmethod
-    def of(cls, base: GroupCodes | TableCodes, columns: torch.Tensor | None = None) -> Made:
-        """From codes; tables are kept in bfloat16, column factors in float32."""
-        tables = (
-            base.table.numel() if isinstance(base, TableCodes) else base.scale.numel() + base.zero.numel()
-        )
+    def of(cls, base: BaseWeights, columns: torch.Tensor | None = None) -> Made:
+        """From codes: tables are kept in bfloat16, column factors in float32, integers coded."""
+        if isinstance(base, Quantised):
+            return cls(scaled_base(base), columns, _coded_bits(base))
+        tables = (base.table,) if isinstance(base, TableCodes) else (base.scale, base.zero)
         factors = 0 if columns is None else columns.numel()
-        bits = base.bits * base.codes.numel() + TABLE_BITS * tables + COLUMN_BITS * factors
-        return cls(scaled_base(base), columns, bits)
+        stored = base.bits * base.codes.numel() + TABLE_BITS * sum(map(torch.numel, tables))
+        return cls(scaled_base(base), columns, stored + COLUMN_BITS * factors)
 
 
-Maker = Callable[[Source], Made]
+MadeBlock = dict[LinearKind, Made]
+Maker = Callable[[BlockSource], MadeBlock]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +74,9 @@ class Setting:
 
 def maker(base: BaseWish, setting: Setting) -> Maker:
     """The maker of a base; what it has to measure first, it measures here."""
-    if base.method not in _MAKERS:
-        raise DecdecError(f"The base {base.name} cannot be evaluated", "no quantiser makes it")
-    return _MAKERS[base.method](base, setting)
+    if base.method == "int8":
+        return _int8(setting.request.scale)
+    return _int8x(base, setting) if base.method == "int8x" else _served(base, setting)
 
 
 def needs_inputs(base: BaseWish) -> bool:
@@ -95,39 +84,56 @@ def needs_inputs(base: BaseWish) -> bool:
     return base.method in ("awq", "squeezellm")
 
 
-def _int8(base: BaseWish, setting: Setting) -> Maker:
-    scale = setting.request.scale
+def _served(base: BaseWish, setting: Setting) -> Maker:
+    """Exactly what a prepared model gets."""
+    spec = BaseSpec(base.method, base.bits or 4)  # type: ignore[arg-type]
+    place = makers.Setting(setting.model, setting.texts, setting.ctx, setting.kept())
+    made = makers.make_maker(spec, place)
 
-    def make(source: Source) -> Made:
-        weight = torch.cat([int8_rounded(part, scale) for part in source.parts])
-        scales = len(weight) if scale == "row" else len(source.parts)
-        return Made(weight, None, 8 * weight.numel() + 32 * scales)
+    def make(source: BlockSource) -> MadeBlock:
+        try:
+            return {kind: Made.of(*one) for kind, one in made.block(source.seen()).items()}
+        except ValueError as error:
+            raise DecdecError(f"Block {source.index} cannot become {base.name}", str(error)) from error
 
     return make
+
+
+def _int8(scale: str) -> Maker:
+    def make(source: BlockSource) -> MadeBlock:
+        return {kind: _rounded_int8(source.parts[kind], scale) for kind in LINEAR_KINDS}
+
+    return make
+
+
+def _rounded_int8(parts: tuple[torch.Tensor, ...], scale: str) -> Made:
+    weight = torch.cat([int8_rounded(part, scale) for part in parts])
+    scales = len(weight) if scale == "row" else len(parts)
+    return Made(weight, None, 8 * weight.numel() + 32 * scales)
 
 
 def _int8x(base: BaseWish, setting: Setting) -> Maker:
+    """As on disk: matrix by matrix, also where a product takes several at once."""
     checkpoint, quality = setting.model.checkpoint, base.quality or BALANCED
     rounder = make_rounder(checkpoint, quality, setting.texts, setting.ctx, setting.kept())
 
-    def make(source: Source) -> Made:
-        matrices = list(_rounded(rounder, source))
-        bits = sum(code_matrix(matrix, CodecChoice())[0].stored_bits for matrix in matrices)
-        return Made(torch.cat([scaled_base(m) for m in matrices]), matrices[0].scales.column_scale(), bits)
+    def make(source: BlockSource) -> MadeBlock:
+        return {kind: _stacked(list(_rounded(rounder, source, kind))) for kind in LINEAR_KINDS}
 
     return make
 
 
-def _rounded(rounder: Rounder, source: Source) -> Iterator[Quantised]:
+def _rounded(rounder: Rounder, source: BlockSource, kind: LinearKind) -> Iterator[Quantised]:
     first = 0
-    for part in source.parts:
-        yield rounder.round(source.block, source.kind, part, first)
+    for part in source.parts[kind]:
+        yield rounder.round(source.index, kind, part, first)
         first += len(part)
 
 
-def _rtn(base: BaseWish, setting: Setting) -> Maker:
-    bits = int(base.bits or 4)
-    return lambda source: Made.of(quantise_rtn(source.weight(), bits))
+def _stacked(matrices: list[Quantised]) -> Made:
+    weight, columns = torch.cat(list(map(scaled_base, matrices))), matrices[0].scales.column_scale()
+    return Made(weight, columns, sum(map(_coded_bits, matrices)))
 
 
-_MAKERS: dict[Method, Callable[[BaseWish, Setting], Maker]] = {"int8": _int8, "int8x": _int8x, "rtn": _rtn}
+def _coded_bits(matrix: Quantised) -> float:
+    return code_matrix(matrix, CodecChoice())[0].stored_bits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -10,7 +11,12 @@ from runtime.calibration import InputStatistics
 from runtime.calibration.collect import SINK_TOKENS
 from runtime.evaluate.runner import Runner
 from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
+from runtime.layers.dense import Dense
 from runtime.model.decoder import Block
+from runtime.quantise import walk
+from runtime.quantise.inputs import InputMoments
+
+Parts = dict[LinearKind, tuple[torch.Tensor, ...]]
 
 
 class BlockInputs:
@@ -25,6 +31,28 @@ class BlockInputs:
         for x in self.texts[kind]:
             found.add(x[SINK_TOKENS:] if columns is None else x[SINK_TOKENS:] / columns)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSource:
+    """A block's own weights, part by part float32 [rows, n_in], and its inputs where anything needs them."""
+
+    index: int
+    parts: Parts
+    inputs: BlockInputs | None
+    device: torch.device
+
+    def reference(self) -> dict[LinearKind, Linear]:
+        """The weights as they are."""
+        return {kind: Dense(torch.cat(self.parts[kind]).to(self.device)) for kind in LINEAR_KINDS}
+
+    def seen(self) -> walk.BlockInputs:
+        """The block as quantisers take it; without inputs it was shown no token."""
+        weights = {kind: torch.cat(self.parts[kind]) for kind in LINEAR_KINDS}
+        texts = {kind: [weights[kind].new_empty(0, weights[kind].shape[1])] for kind in LINEAR_KINDS}
+        shown = texts if self.inputs is None else self.inputs.texts
+        moments = {kind: InputMoments(torch.cat(shown[kind])) for kind in LINEAR_KINDS}
+        return walk.BlockInputs(self.index, weights, moments)
 
 
 class _Listener:

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 
 from kernels.dec import dequantise_residual, quantise_residual
 from runtime.calibration import InputStatistics
-from runtime.evaluate.bases import Made, Maker, Source
-from runtime.evaluate.inputs import BlockInputs
+from runtime.evaluate.bases import Made, Maker
+from runtime.evaluate.inputs import BlockSource
 from runtime.evaluate.linear import Corrected, Recall, Scaled, mask_rule
 from runtime.evaluate.request import Request, ResidualBits, Row
 from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
-from runtime.layers.dense import Dense
-
-Parts = dict[LinearKind, tuple[torch.Tensor, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class BlockSource:
-    """A block's own weights, and what its linears see on calibration texts where anything needs it."""
-
-    index: int
-    parts: Parts
-    inputs: BlockInputs | None
-    device: torch.device
-
-    def reference(self) -> dict[LinearKind, Linear]:
-        """The weights as they are."""
-        return {kind: Dense(torch.cat(self.parts[kind]).to(self.device)) for kind in LINEAR_KINDS}
 
 
 class BlockBase:
@@ -37,10 +18,7 @@ class BlockBase:
 
     def __init__(self, source: BlockSource, make: Maker, request: Request) -> None:
         self._source, self._request = source, request
-        places = {
-            kind: Source(source.index, kind, source.parts[kind], source.inputs) for kind in LINEAR_KINDS
-        }
-        self.made: dict[LinearKind, Made] = {kind: make(place) for kind, place in places.items()}
+        self.made = make(source)
         self._bases = {kind: self._on_device(made) for kind, made in self.made.items()}
         self._residuals: dict[LinearKind, torch.Tensor] = {}
         self._width: ResidualBits | None = None

@@ -9,12 +9,12 @@ from itertools import groupby
 import torch
 
 from runtime.evaluate.bases import Maker
-from runtime.evaluate.inputs import Calibration
+from runtime.evaluate.inputs import BlockSource, Calibration
 from runtime.evaluate.linear import Recall
 from runtime.evaluate.request import BaseWish, Request, Row
 from runtime.evaluate.runner import Runner
 from runtime.evaluate.score import Score
-from runtime.evaluate.variants import BlockBase, BlockSource
+from runtime.evaluate.variants import BlockBase
 from runtime.model.decoder import Block
 from runtime.progress import JobContext
 

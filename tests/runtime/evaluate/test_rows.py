@@ -131,3 +131,30 @@ def test_bits_are_counted_with_their_tables(folder, text, model, evaluate):
     int8, rtn = 32 * len(shapes), sum(2 * 16 * n_out * -(-n_in // 128) for n_out, n_in in shapes)
     bits = [row["bits_per_weight"] for row in rows]
     assert bits == pytest.approx([16, 8 + int8 / weights, 3 + rtn / weights])
+
+
+@pytest.fixture(scope="module")
+def quantised(folder, text, evaluate):
+    bases = ["awq3", "awq3.5", "awq4", "squeezellm3", "squeezellm3.5", "squeezellm4"]
+    rows = evaluate(folder, text, base=bases, k_chunk=[0, 128, 1024], select=["bucket"])["rows"]
+    return {(row["name"], row["k_chunk"]): row for row in rows}
+
+
+@pytest.mark.parametrize("method", ["awq", "squeezellm"])
+def test_more_bits_lose_less(quantised, method):
+    kl = {bits: quantised[f"{method}{bits}", 0]["kl"] for bits in ("3", "3.5", "4")}
+    assert kl["4"] < kl["3.5"] < kl["3"]
+
+
+@pytest.mark.parametrize("name", ["awq3", "awq3.5", "squeezellm3", "squeezellm4"])
+def test_every_base_is_corrected_in_its_domain(quantised, name):
+    kl = [quantised[name, k]["kl"] for k in (0, 128, 1024)]
+    assert kl[0] > kl[1] > 8 * kl[2]
+    assert quantised[name, 128]["recall"] > 0.6
+
+
+def test_a_mix_takes_the_bits_of_its_blocks(quantised):
+    bits = {name: quantised[name, 0]["bits_per_weight"] for name in ("awq3", "awq3.5", "awq4")}
+    # Of three blocks two have 4 bits.
+    assert bits["awq3.5"] - bits["awq3"] == pytest.approx(2 / 3, abs=0.01)
+    assert bits["awq4"] - bits["awq3"] == pytest.approx(1, abs=0.01)

@@ -22,14 +22,24 @@ COLUMNS_AT_ONCE = 128
 def round_with_feedback(weight: torch.Tensor, moment: torch.Tensor, base: GroupCodes) -> GroupCodes:
     """The codes of `base` chosen anew for weight float32 [n_out, n_in]; its scales and zeros stay.
 
-    moment: float32 [n_in, n_in], positive definite.
+    moment: float32 [n_in, n_in], positive definite but for rounding.
     """
     order = moment.diagonal().argsort(stable=True)
-    lower = torch.linalg.cholesky(moment[order][:, order])
-    lower /= lower.diagonal().clone()
+    lower = _unit_lower(moment[order][:, order])
     rows = weight[:, order].contiguous()
     codes = _round(rows, lower, order // base.group, base)
     return GroupCodes(base.bits, base.group, codes[:, order.argsort()].contiguous(), base.scale, base.zero)
+
+
+def _unit_lower(moment: torch.Tensor) -> torch.Tensor:
+    """L of moment = L D L'. Where rounding left it short of positive definite, its diagonal grows."""
+    more = (moment.diagonal().mean() / 64).clamp(min=torch.finfo(torch.float32).tiny)
+    lower, failed = torch.linalg.cholesky_ex(moment)
+    while failed:
+        moment.diagonal().add_(more)
+        more *= 2
+        lower, failed = torch.linalg.cholesky_ex(moment)
+    return lower.div_(lower.diagonal().clone())
 
 
 def _round(rows: torch.Tensor, lower: torch.Tensor, groups: torch.Tensor, base: GroupCodes) -> torch.Tensor:

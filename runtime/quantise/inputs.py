@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 import torch
 
-from kernels.dec import exact_mask
+from kernels.dec import chunk_bounds, chunk_share
+from kernels.int8x.pool import for_each
+from runtime.sensitivity.fisher import compute_type
+
+TOKENS_AT_ONCE = 1024
 
 
 class InputMoments:
-    """Inputs of one linear, float32 [tokens, n_in]; tokens with a value that is not finite are left out.
+    """Inputs of one linear, floating [tokens, n_in]; tokens with a value that is not finite are left out.
 
     They are kept as they are: even long calibration texts have fewer tokens than a large model's down has
     inputs, and what a token counts for depends on which of its channels get corrected.
     """
 
     def __init__(self, inputs: torch.Tensor) -> None:
-        inputs = inputs.float()
-        self.inputs = inputs[torch.isfinite(inputs).all(dim=1)]
+        finite = torch.isfinite(inputs).all(dim=1)
+        self.inputs = inputs if bool(finite.all()) else inputs[finite]
 
     @property
     def tokens(self) -> int:
@@ -28,19 +33,43 @@ class InputMoments:
     @cached_property
     def mean_abs(self) -> torch.Tensor:
         """float32 [n_in]; 0 without tokens."""
-        return self.inputs.abs().sum(0) / max(self.tokens, 1)
+        return self.inputs.abs().sum(0, dtype=torch.float32) / max(self.tokens, 1)
 
     @cached_property
     def mean_square(self) -> torch.Tensor:
         """float32 [n_in]; 0 without tokens."""
-        return self.inputs.square().sum(0) / max(self.tokens, 1)
+        parts = self.inputs.split(TOKENS_AT_ONCE)
+        return torch.stack([part.float().square().sum(0) for part in parts]).sum(0) / max(self.tokens, 1)
 
     def second_moment(self, columns: torch.Tensor | None = None, k_chunk: int = 0) -> torch.Tensor:
         """Mean of x' x'^T, float32 [n_in, n_in], x' the inputs divided by `columns`.
 
         With `k_chunk`, of what the correction leaves to the base: per token the largest channels are zero.
+        Products are rounded to bfloat16 where the processor multiplies it, sums over many tokens are not.
         """
-        scaled = self.inputs if columns is None else self.inputs / columns
-        if k_chunk:
-            scaled = scaled.masked_fill(exact_mask(scaled, k_chunk), 0)
-        return scaled.t() @ scaled / max(self.tokens, 1)
+        n_in, dtype = self.inputs.shape[1], compute_type()
+        total = torch.zeros(n_in, n_in)
+        for part in self.inputs.split(TOKENS_AT_ONCE):
+            scaled = part.float() if columns is None else part / columns
+            if k_chunk:
+                scaled = uncorrected(scaled, k_chunk)
+            scaled = scaled.to(dtype)
+            total += scaled.t() @ scaled
+        return total.div_(max(self.tokens, 1))
+
+
+def uncorrected(x: torch.Tensor, k_chunk: int) -> torch.Tensor:
+    """x float32 [tokens, n_in] with the largest magnitudes of every chunk zero, all of equals at the edge."""
+    left = x.clone()
+    values, magnitude = left.numpy(), x.abs().numpy()
+
+    def run(token: int) -> None:
+        part = slice(token, token + TOKENS_AT_ONCE // 8)
+        for start, stop in chunk_bounds(x.shape[1]):
+            if k := chunk_share(k_chunk, stop - start):
+                rows = magnitude[part, start:stop]
+                edge = np.partition(rows, stop - start - k, axis=1)[:, stop - start - k, None]
+                values[part, start:stop][rows >= edge] = 0
+
+    for_each(run, range(0, len(x), TOKENS_AT_ONCE // 8))
+    return left

@@ -25,7 +25,7 @@ class BlockInputs:
 
 
 class Listener(Dense):
-    """A dense linear that keeps the inputs it multiplied."""
+    """A dense linear that keeps the inputs it multiplied, rounded to bfloat16: they are many."""
 
     def __init__(self, weight: torch.Tensor) -> None:
         super().__init__(weight)
@@ -33,7 +33,7 @@ class Listener(Dense):
 
     def prefill(self, x: torch.Tensor) -> torch.Tensor:
         """[tokens, n_in] -> [tokens, n_out]."""
-        self.seen.append(x)
+        self.seen.append(x.bfloat16())
         return super().prefill(x)
 
     def moments(self) -> InputMoments:

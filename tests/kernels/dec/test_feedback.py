@@ -55,6 +55,13 @@ def test_two_columns_by_hand():
     assert codes.tolist() == [[4 + 1, 4 + 0]]
 
 
+def test_a_moment_that_rounding_made_indefinite_still_serves():
+    weight, moment = problem(6, 30)
+    moment -= 1.01 * torch.linalg.eigvalsh(moment)[0] * torch.eye(30)
+    base = quantise_clipped(weight, moment.diagonal(), 3)
+    assert loss(weight, moment, round_with_feedback(weight, moment, base)) < loss(weight, moment, base)
+
+
 def test_rows_do_not_depend_on_each_other():
     weight, moment = problem(50, 90)
     base = quantise_clipped(weight, moment.diagonal(), 3)

@@ -5,11 +5,16 @@ import torch
 
 from kernels.dec import dequantise, exact_mask, quantise_rtn
 from runtime.quantise.awq import Awq, column_factors
-from runtime.quantise.inputs import InputMoments
+from runtime.quantise.inputs import InputMoments, uncorrected
 from runtime.quantise.method import Place
 from runtime.quantise.rtn import Rtn
 
 PLACE = Place(0, "down")
+
+
+@pytest.fixture(autouse=True)
+def full_precision(monkeypatch):
+    monkeypatch.setattr("runtime.quantise.inputs.compute_type", lambda: torch.float32)
 
 
 def seen(tokens, n_in, seed=0):
@@ -87,8 +92,16 @@ def test_moments_by_their_definitions():
     assert inputs.second_moment(torch.tensor([1.0, 2.0])).tolist() == [[5.0, 2.5], [2.5, 2.5]]
 
 
-def test_what_is_corrected_does_not_count():
-    inputs, columns = seen(50, 64), torch.rand(64) + 0.5
-    x = inputs.inputs / columns
-    left = x * ~exact_mask(x, 64)
-    assert torch.allclose(inputs.second_moment(columns, 64), left.t() @ left / 50, rtol=1e-4)
+@pytest.mark.parametrize("n_in", [64, 1300])
+def test_what_is_corrected_does_not_count(n_in):
+    generator = torch.Generator().manual_seed(2)
+    x, columns = torch.randn(50, n_in, generator=generator), torch.rand(n_in, generator=generator) + 0.5
+    left = x / columns * ~exact_mask(x / columns, 64)
+    assert torch.equal(uncorrected(x / columns, 64), left)
+    assert torch.allclose(InputMoments(x).second_moment(columns, 64), left.t() @ left / 50, atol=1e-5)
+
+
+def test_moments_in_bfloat16_are_off_by_its_rounding_only(monkeypatch):
+    exact = seen(3000, 40).second_moment()
+    monkeypatch.setattr("runtime.quantise.inputs.compute_type", lambda: torch.bfloat16)
+    assert (seen(3000, 40).second_moment() - exact).norm() < 0.005 * exact.norm()

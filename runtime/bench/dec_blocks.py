@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from kernels.gpu.dec import reference
-from runtime.bench.dec_pairs import NOMINAL_GB_S
+from runtime.bench.dec_pairs import NOMINAL_GB_S, describe
 from runtime.bench.shapes import LLAMA
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.progress import JobContext
@@ -88,7 +88,7 @@ def efficiency_rows(block: TunedBlock) -> Iterator[Row]:
         alone = tuned.detents[-1]
         yield {
             **block.table(alone),
-            "n_tb": ", ".join(f"{kind} {n}" for kind, n in tuned.n_tb.items()),
+            "fetch": ", ".join(f"{kind} {describe(launch)}" for kind, launch in tuned.launches.items()),
             "measured %": alone.measured_pct,
             "efficiency": block.efficiency(alone.k_chunk),
             "one for all": block.efficiency(detent.k_chunk),
@@ -99,7 +99,7 @@ def efficiency_rows(block: TunedBlock) -> Iterator[Row]:
 def promise_rows(block: TunedBlock) -> Iterator[Row]:
     """Predicted from single linears, measured together while tuning, and measured together again."""
     for detent in block.tuned.detents[1:]:
-        again = block.measurer.table_pct(block.tuned.n_tb, detent.k_chunk)
+        again = block.measurer.table_pct(block.tuned.launches, detent.k_chunk)
         row = {**block.table(detent), "predicted %": detent.predicted_pct, "measured %": detent.measured_pct}
         yield {**row, "measured again %": again, "kept": again <= detent.target_pct, "tuner s": block.seconds}
 
@@ -109,7 +109,7 @@ def same_bits(block: TunedBlock, replays: int = REPLAYS) -> Row:
     table = next(d.k_chunk for d in block.tuned.detents if d.target_pct == _DETERMINISM_PCT)
     device_block = block.measurer.block
     device_block.set_table({kind: getattr(table, kind) for kind in LINEAR_KINDS})
-    graph = Replay(device_block.calls(block.measurer.fetching(block.tuned.n_tb), adding=True))
+    graph = Replay(device_block.calls(block.measurer.fetching(block.tuned.launches), adding=True))
     outs = [device_block.buffers(kind).out for kind in LINEAR_KINDS]
     graph.run()
     first = [out.clone() for out in outs]
@@ -131,7 +131,7 @@ def _equal_bits(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def correction_error(block: TunedBlock, table: KChunk) -> float:
     """Largest relative error, over the kinds, of what was fetched, against float64 over the list."""
-    linears = block.measurer.block.linears(block.measurer.fetching(block.tuned.n_tb))[0]
+    linears = block.measurer.block.linears(block.measurer.fetching(block.tuned.launches))[0]
     errors = [0.0]
     for kind, linear in linears.items():
         k, fetch, source = getattr(table, kind), linear.fetch, block.measurer.block.sources[kind]
@@ -151,7 +151,7 @@ def correction_error(block: TunedBlock, table: KChunk) -> float:
 
 def adding_rows(block: TunedBlock) -> Iterator[Row]:
     """What it takes to add the sums by kernels of their own, where no later kernel does it on its way."""
-    fetching = block.measurer.fetching(block.tuned.n_tb)
+    fetching = block.measurer.fetching(block.tuned.launches)
     calls = block.measurer.block.calls
     without, adding = Replay(calls(fetching)), Replay(calls(fetching, adding=True))
     for detent in block.tuned.detents[1:]:

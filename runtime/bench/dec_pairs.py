@@ -13,6 +13,7 @@ from runtime.layers.base import LinearKind
 from runtime.layers.device_linear import product_warps
 from runtime.tuner.device_block import DeviceBlock
 from runtime.tuner.fetching import FetchShape, launches, rungs
+from runtime.tuner.measurer import NO_PROGRAMS, Launch
 from runtime.tuner.random_weights import makers
 from runtime.tuner.replays import Replay
 
@@ -30,18 +31,18 @@ _REPLAYS = 11
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """base_us: input and product. added: microseconds more by fetch programs and k_chunk."""
+    """base_us: input and product. added: microseconds more by launch and k_chunk."""
 
     shape: FetchShape
     base_us: float
-    added: Mapping[int, Mapping[int, float]]
+    added: Mapping[Launch, Mapping[int, float]]
 
-    def best(self, limit_pct: float) -> tuple[int, int]:
-        """(k_chunk, fetch programs) of the most that stays within a slowdown; (0, 0): nothing does."""
+    def best(self, limit_pct: float) -> tuple[int, Launch]:
+        """The largest k_chunk that stays within a slowdown, and its launch; 0: nothing does."""
         allowed = limit_pct / 100 * self.base_us
         points = ((k, n, us) for n, curve in self.added.items() for k, us in curve.items() if k)
         fitting = [(k, n) for k, n, us in points if us <= allowed]
-        return max(fitting, default=(0, 0), key=lambda found: (found[0], -found[1]))
+        return max(fitting, default=(0, NO_PROGRAMS), key=lambda found: (found[0], -found[1].programs))
 
     def efficiency(self, k_chunk: int) -> float:
         """Bytes fetched over what the link could have brought in the base's time."""
@@ -63,9 +64,9 @@ def measure_pair(kind: LinearKind, base: str, ratio: float, device: torch.device
     reference = Replay(block.calls({}))
     base_us = reference.microseconds(21) / block.copies
     shape = FetchShape(*LLAMA.linears[kind], product_warps(block.weights[0][kind]))
-    added: dict[int, dict[int, float]] = {}
-    for programs, config in launches(shape, link_gb_s).items():
-        graph, curve = Replay(block.calls({kind: config})), added.setdefault(programs, {})
+    added: dict[Launch, dict[int, float]] = {}
+    for launch, config in launches(shape, link_gb_s).items():
+        graph, curve = Replay(block.calls({kind: config})), added.setdefault(launch, {})
         for k in (0, *rungs(shape, config, _FARTHEST * base_us, link_gb_s)):
             block.set_table({kind: k})
             curve[k] = graph.added_to(reference, _REPLAYS)[0] / block.copies
@@ -95,11 +96,16 @@ def knee_rows(device: torch.device, link_gb_s: float, base: str = "awq3") -> Ite
         torch.cuda.empty_cache()
 
 
+def describe(launch: Launch) -> str:
+    """Programs, rows in flight and splits, short."""
+    return f"n_tb {launch.programs}: {launch.rows}x{launch.splits}"
+
+
 def _pair_row(kind: LinearKind, ratio: float, pair: Pair) -> Row:
     row: Row = {"base rows": f"x{ratio:g}", "linear": kind, "base us": pair.base_us}
     row["ready %"] = 100 * min(curve[0] for curve in pair.added.values()) / pair.base_us
     for limit in LIMITS:
-        k, programs = pair.best(limit)
-        row[f"k <= {limit:g} %"] = f"{k} (n_tb {programs})" if k else 0
+        k, launch = pair.best(limit)
+        row[f"k <= {limit:g} %"] = f"{k} ({describe(launch)})" if k else 0
         row[f"efficiency <= {limit:g} %"] = pair.efficiency(k)
     return {**row, "most GB/s": pair.fastest_gb_s()}

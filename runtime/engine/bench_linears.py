@@ -15,7 +15,7 @@ from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.progress import JobContext
 from runtime.protocol.commands import Load
 from runtime.protocol.events import KChunk
-from runtime.tuner.measurer import NO_PROGRAMS, Launches
+from runtime.tuner.measurer import NO_PROGRAMS, Launch, Launches
 
 PROMPT = tuple(range(1, 33))
 STEPS = 24
@@ -51,15 +51,15 @@ class StepMeasurer:
         """Microseconds of one base product of this kind."""
         return self._step(KChunk()).products[kind]
 
-    def launches(self, kind: LinearKind) -> tuple[int, ...]:
+    def launches(self, kind: LinearKind) -> tuple[Launch, ...]:
         """No choice: corrections run on the thread that needs them."""
         return (NO_PROGRAMS,)
 
-    def rungs(self, kind: LinearKind, n_tb: int) -> tuple[int, ...]:
+    def rungs(self, kind: LinearKind, launch: Launch) -> tuple[int, ...]:
         """Up to every channel."""
         return RUNGS
 
-    def corrected_us(self, kind: LinearKind, n_tb: int, k_chunk: int) -> float:
+    def corrected_us(self, kind: LinearKind, launch: Launch, k_chunk: int) -> float:
         """Microseconds of a product with k_chunk channels per 1024 corrected.
 
         What the call and the clock cost without any correction is part of every step and does not count.

@@ -11,7 +11,7 @@ from runtime.protocol.events import KChunk
 from runtime.tuner.costs import MAX_PCT
 from runtime.tuner.device_block import DeviceBlock
 from runtime.tuner.fetching import FetchShape, launches, rungs
-from runtime.tuner.measurer import Launches
+from runtime.tuner.measurer import Launch, Launches
 from runtime.tuner.replays import Replay
 from runtime.tuner.verify import MOST_TRIALS
 
@@ -38,8 +38,8 @@ class DeviceMeasurer:
         }
         self._fetching = {kind: launches(shape, link_gb_s) for kind, shape in self.shapes.items()}
         self._base = Replay(block.calls({}))
-        self._graphs: dict[tuple[int, ...], Replay] = {}
-        self._ready: dict[tuple[int, ...], float] = {}
+        self._graphs: dict[tuple[Launch, ...], Replay] = {}
+        self._ready: dict[tuple[Launch, ...], float] = {}
         self._base_us = self._shared_out()
 
     @property
@@ -51,18 +51,18 @@ class DeviceMeasurer:
         """Input and product of the linear, in microseconds."""
         return self._base_us[kind]
 
-    def launches(self, kind: LinearKind) -> tuple[int, ...]:
-        """Fetch programs worth trying."""
+    def launches(self, kind: LinearKind) -> tuple[Launch, ...]:
+        """Ways of fetching worth trying."""
         return tuple(self._fetching[kind])
 
-    def rungs(self, kind: LinearKind, n_tb: int) -> tuple[int, ...]:
+    def rungs(self, kind: LinearKind, launch: Launch) -> tuple[int, ...]:
         """Ends and middles of rounds of loads."""
         most = _REACH * self.total_us
-        return rungs(self.shapes[kind], self._fetching[kind][n_tb], most, self.link_gb_s)
+        return rungs(self.shapes[kind], self._fetching[kind][launch], most, self.link_gb_s)
 
-    def corrected_us(self, kind: LinearKind, n_tb: int, k_chunk: int) -> float:
+    def corrected_us(self, kind: LinearKind, launch: Launch, k_chunk: int) -> float:
         """The linear when it alone corrects in a block that is ready to."""
-        key = self._key({kind: n_tb})
+        key = self._key(kind, launch)
         if key not in self._ready:
             self._ready[key] = self._added(key, _NO_TABLE, _JOINT_REPLAYS)
         ready = self._ready[key]
@@ -78,24 +78,23 @@ class DeviceMeasurer:
         return 100.0 * added / base
 
     def fetching(self, launches: Launches) -> dict[LinearKind, FetchConfig]:
-        """The ways of fetching behind numbers of programs."""
+        """The ways of fetching behind launches."""
         return {kind: self._fetching[kind][launches[kind]] for kind in LINEAR_KINDS}
 
     def graph(self, launches: Launches) -> Replay:
-        """The captured block with these fetch programs."""
+        """The captured block, launched so."""
         key = tuple(launches[kind] for kind in LINEAR_KINDS)
         if key not in self._graphs:
             calls = self.block.calls(self.fetching(launches), adding=self._adding)
             self._graphs[key] = Replay(calls)
         return self._graphs[key]
 
-    def _key(self, wanted: Mapping[LinearKind, int]) -> tuple[int, ...]:
-        """Of a few graphs that have every launch, the one for `wanted`: all kinds at its place in lists."""
-        ((kind, n_tb),) = wanted.items()
-        place = self.launches(kind).index(n_tb)
-        return tuple(numbers[min(place, len(numbers) - 1)] for numbers in map(self.launches, LINEAR_KINDS))
+    def _key(self, kind: LinearKind, launch: Launch) -> tuple[Launch, ...]:
+        """Of a few graphs that have every launch one that has this: all kinds at its place in their lists."""
+        place = self.launches(kind).index(launch)
+        return tuple(tried[min(place, len(tried) - 1)] for tried in map(self.launches, LINEAR_KINDS))
 
-    def _added(self, key: tuple[int, ...], table: Mapping[LinearKind, int], replays: int) -> float:
+    def _added(self, key: tuple[Launch, ...], table: Mapping[LinearKind, int], replays: int) -> float:
         """Microseconds that a block takes longer than its base."""
         graph = self.graph(dict(zip(LINEAR_KINDS, key, strict=True)))
         self.block.set_table(table)

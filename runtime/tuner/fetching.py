@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
 
 from kernels.gpu.dec.fetch import SEGMENT_WORDS, WORD_OUTPUTS, FetchConfig
+from runtime.tuner.measurer import Launch
 
 CHUNK = 1024
 # Bytes that a warp has in flight for each row it reads.
 SEGMENT_BYTES = 4 * SEGMENT_WORDS
-# One dependent read of host memory; what must be in flight is the link's bandwidth times this, several times
-# over while the base's traffic is in the way (measured on an H200; other PCIe links are much alike).
-LATENCY_US = 1.13
-LEAST_IN_FLIGHT, MOST_IN_FLIGHT = 0.5, 9.0
-MOST_SPLITS = 16
-MOST_LAUNCHES = 4
+# Of a read of host memory beside a product. Requests that the link cannot serve in this time wait where the
+# product's own pass: on an H200 twice as many double what a correction costs.
+LATENCY_US = 2.2
+SHARES = (0.5, 0.75, 1.0, 1.5, 2.0)
+MOST_ROWS, MOST_SPLITS = 8, 16
 # Half a round costs as much as a whole one until the link's bandwidth counts.
 _ROUNDS_WITH_MIDDLES = 8
 _GROWTH = 1.06
@@ -47,25 +47,20 @@ class FetchShape:
         """Bytes that cross the link for k_chunk."""
         return self.listed(k_chunk) * self.row_bytes
 
-    def programs(self, config: FetchConfig) -> int:
-        """Fetch programs: n_tb."""
-        return -(-self.segments // self.warps) * config.splits
+
+def launches(shape: FetchShape, link_gb_s: float) -> dict[Launch, FetchConfig]:
+    """Ways to fetch that keep about what the link needs under way, from half of it to twice as much."""
+    needed = link_gb_s * 1e3 * LATENCY_US / (SEGMENT_BYTES * shape.segments)
+    configs = (_config(needed * share) for share in SHARES)
+    groups = -(-shape.segments // shape.warps)
+    found = {Launch(groups * config.splits, config.rows, config.splits): config for config in configs}
+    return dict(sorted(found.items()))
 
 
-def launches(shape: FetchShape, link_gb_s: float) -> dict[int, FetchConfig]:
-    """Ways to fetch by their number of programs, ascending: those that keep about enough bytes in flight."""
-    found = {shape.programs(config): config for config in _in_flight(shape, link_gb_s)}
-    return dict(sorted(found.items())[:MOST_LAUNCHES])
-
-
-def _in_flight(shape: FetchShape, link_gb_s: float) -> Iterator[FetchConfig]:
-    needed = link_gb_s * 1e3 * LATENCY_US
-    rows, ahead = (16, False) if shape.warps == 1 else (8, True)
-    splits = [1 << i for i in range(MOST_SPLITS.bit_length())]
-    flying = {s: shape.segments * s * rows * SEGMENT_BYTES / needed for s in splits}
-    fitting = [s for s, times in flying.items() if LEAST_IN_FLIGHT <= times <= MOST_IN_FLIGHT]
-    for s in fitting or [min(splits, key=lambda s: abs(flying[s] - MOST_IN_FLIGHT))]:
-        yield FetchConfig(rows, s, ahead)
+def _config(rows: float) -> FetchConfig:
+    """So many rows of every segment in flight, at most MOST_ROWS of them in one warp."""
+    splits = min(MOST_SPLITS, max(1, math.ceil(rows / MOST_ROWS - 0.25)))
+    return FetchConfig(min(MOST_ROWS, max(1, round(rows / splits))), splits, ahead=True)
 
 
 def rungs(shape: FetchShape, config: FetchConfig, most_us: float, link_gb_s: float) -> tuple[int, ...]:

@@ -79,7 +79,7 @@ def make_profile(command: Tune, target: Target, tuned: Tuned) -> Profile:
         machine=target.machine,
         base_us={str(kind): us for kind, us in tuned.costs.base.items()},
         path=tuned.path,
-        n_tb={str(kind): n for kind, n in tuned.n_tb.items() if n},
+        launches={str(kind): launch for kind, launch in tuned.launches.items() if launch.programs},
         detents=tuned.detents,
         link_gb_s=target.link_gb_s,
     )

@@ -1,9 +1,9 @@
-"""Phase 1: how many fetch programs every kind gets, from curves measured with each number of them.
+"""Phase 1: how every kind's rows are fetched, from curves measured with each way that is worth trying.
 
-The paper's rule begins: for every bound n_max each kind takes its largest number up to it, and one common
-k_chunk is raised until the sum of all linears no longer fits; the bound with the most room wins. Kinds differ
-more than one bound can say, so each kind's choice is then changed for as long as a change makes better tables
-at the detents possible.
+The paper's rule begins: for every bound n_max of fetch programs each kind takes the most up to it, and one
+common k_chunk is raised until the sum of all linears no longer fits; the bound with the most room wins. Kinds
+differ more than one bound can say, so each kind's choice is then changed for as long as a change makes better
+tables possible.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.tuner.costs import Costs, Curve, added_us, as_table
 from runtime.tuner.grid import Worth, make_grid
-from runtime.tuner.measurer import Launches
+from runtime.tuner.measurer import Launch, Launches
 from runtime.tuner.search import DETENTS
 
-# Curves of a kind by its number of fetch programs.
-Curves = Mapping[LinearKind, Mapping[int, Curve]]
+# Curves of a kind by its launch.
+Curves = Mapping[LinearKind, Mapping[Launch, Curve]]
 
 
 def choose_launches(
@@ -25,10 +25,10 @@ def choose_launches(
     curves: Curves,
     worth: Worth,
     targets: Sequence[float] = DETENTS,
-) -> dict[LinearKind, int]:
-    """Fetch programs by kind: of the largest worth over the target slowdowns that this search finds.
+) -> dict[LinearKind, Launch]:
+    """A launch for every kind: of the largest worth over the target slowdowns that this search finds.
 
-    A target's worth counts in shares of what it could be if every k_chunk had its own best programs, or the
+    A target's worth counts in shares of what it could be if every k_chunk had its own best launch, or the
     widest budgets would decide alone.
     """
     ideal = make_grid(Costs(dict(base), _envelopes(curves)), worth)
@@ -50,7 +50,7 @@ def choose_launches(
 
 
 def _envelopes(curves: Curves) -> dict[LinearKind, dict[int, float]]:
-    """Of every kind the least that each k_chunk costs with any number of programs."""
+    """Of every kind the least that each k_chunk costs with any launch."""
     ks = {kind: sorted({k for curve in curves[kind].values() for k in curve}) for kind in LINEAR_KINDS}
     return {
         kind: {k: min(added_us(c, k) for c in curves[kind].values() if max(c) >= k) for k in ks[kind]}
@@ -59,7 +59,7 @@ def _envelopes(curves: Curves) -> dict[LinearKind, dict[int, float]]:
 
 
 def costs_of(base: Mapping[LinearKind, float], curves: Curves, launches: Launches) -> Costs:
-    """The costs when every kind has the chosen number of programs."""
+    """The costs when every kind is launched as chosen."""
     return Costs(dict(base), {kind: curves[kind][launches[kind]] for kind in LINEAR_KINDS})
 
 
@@ -68,9 +68,9 @@ def common_launches(
     curves: Curves,
     worth: Worth,
     targets: Sequence[float] = DETENTS,
-) -> dict[LinearKind, int]:
+) -> dict[LinearKind, Launch]:
     """The paper's rule, scored over all targets; of equal bounds the smallest."""
-    bounds = sorted({n for kind in LINEAR_KINDS for n in curves[kind]})
+    bounds = sorted({launch.programs for kind in LINEAR_KINDS for launch in curves[kind]})
     assignments = [{kind: _largest(list(curves[kind]), bound) for kind in LINEAR_KINDS} for bound in bounds]
 
     def score(launches: Launches) -> float:
@@ -80,8 +80,8 @@ def common_launches(
     return max(assignments, key=score)
 
 
-def _largest(numbers: Sequence[int], bound: int) -> int:
-    return max((n for n in numbers if n <= bound), default=min(numbers))
+def _largest(launches: Sequence[Launch], bound: int) -> Launch:
+    return max((launch for launch in launches if launch.programs <= bound), default=min(launches))
 
 
 def _common_worth(costs: Costs, pct: float, worth: Worth) -> float:

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import msgspec
+
 from runtime.layers.base import LinearKind
 from runtime.protocol.events import KChunk
 
-# Fetch programs (the paper's n_tb) of every kind; one choice holds for a whole profile.
-Launches = Mapping[LinearKind, int]
-# Where fetches have no programs of their own: the CPU.
-NO_PROGRAMS = 0
+
+class Launch(msgspec.Struct, frozen=True, order=True):
+    """How a linear's rows are fetched: by so many programs (the paper's n_tb), each warp with `rows` rows in
+    flight and one of `splits` parts of the list. All 0 where corrections have no programs: on a CPU.
+    """
+
+    programs: int = 0
+    rows: int = 0
+    splits: int = 0
+
+
+NO_PROGRAMS = Launch()
+# One choice holds for a whole profile.
+Launches = Mapping[LinearKind, Launch]
 
 
 class Measurer(Protocol):
@@ -26,15 +38,15 @@ class Measurer(Protocol):
         """The linear without any correction."""
         ...
 
-    def launches(self, kind: LinearKind) -> Sequence[int]:
-        """Numbers of fetch programs worth trying, ascending; (NO_PROGRAMS,) where there is no choice."""
+    def launches(self, kind: LinearKind) -> Sequence[Launch]:
+        """What is worth trying, ascending; (NO_PROGRAMS,) where there is no choice."""
         ...
 
-    def rungs(self, kind: LinearKind, n_tb: int) -> Sequence[int]:
-        """Values of k_chunk worth measuring with so many programs, ascending, without 0."""
+    def rungs(self, kind: LinearKind, launch: Launch) -> Sequence[int]:
+        """Values of k_chunk worth measuring, ascending, without 0."""
         ...
 
-    def corrected_us(self, kind: LinearKind, n_tb: int, k_chunk: int) -> float:
+    def corrected_us(self, kind: LinearKind, launch: Launch, k_chunk: int) -> float:
         """The linear when k_chunk channels per 1024 are corrected; k_chunk 0: ready to, but none is."""
         ...
 

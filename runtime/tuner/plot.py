@@ -54,7 +54,7 @@ def draw(path: Path, title: str, tuned: Tuned) -> None:
 def _draw_latency(axes: Axes, tuned: Tuned, kind: LinearKind, number: int) -> None:
     curve, base = tuned.costs.added[kind], tuned.costs.base[kind]
     times = [base + added for added in curve.values()]
-    end, programs = knee(curve, base), tuned.n_tb[kind]
+    end, programs = knee(curve, base), tuned.launches[kind].programs
     label = f"{kind}: knee {end}" + (f", n_tb {programs}" if programs else "")
     color = f"C{number}"
     axes.plot(list(curve), times, marker=_MARKERS[number], markersize=4, color=color, label=label)

@@ -15,6 +15,7 @@ import torch
 from runtime import locations
 from runtime.protocol.events import SlowdownPoint
 from runtime.store.atomic import write_json
+from runtime.tuner.measurer import Launch
 from runtime.tuner.verify import Detent
 
 FORMAT = 1
@@ -65,7 +66,7 @@ class Machine(msgspec.Struct, frozen=True):
 class Profile(msgspec.Struct, frozen=True):
     """What tuning found: base time per linear kind in microseconds, and the slider's path.
 
-    n_tb: fetch programs by kind, on a GPU. detents: tables there, as predicted and as measured together.
+    launches: how every kind fetches, on a GPU. detents: tables there, as predicted and as measured together.
     link_gb_s: what the GPU read from page-locked host memory.
     """
 
@@ -74,10 +75,15 @@ class Profile(msgspec.Struct, frozen=True):
     machine: Machine
     base_us: dict[str, Microseconds]
     path: tuple[SlowdownPoint, ...]
-    n_tb: dict[str, int] = {}
+    launches: dict[str, Launch] = {}
     detents: tuple[Detent, ...] = ()
     link_gb_s: float | None = None
     format: int = FORMAT
+
+    @property
+    def n_tb(self) -> dict[str, int]:
+        """Fetch programs by kind, on a GPU."""
+        return {kind: launch.programs for kind, launch in self.launches.items()}
 
     def __post_init__(self) -> None:
         starts = [point.slowdown_pct for point in self.path]

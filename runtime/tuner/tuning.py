@@ -1,4 +1,4 @@
-"""The whole of tuning on any device: curves, fetch programs, the path, and its promise checked."""
+"""The whole of tuning on any device: curves, launches, the path, and its promise checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runtime.protocol.events import SlowdownPoint
 from runtime.tuner.costs import MAX_PCT, Costs, measured_curve
 from runtime.tuner.grid import Worth
 from runtime.tuner.launches import Curves, choose_launches, costs_of
-from runtime.tuner.measurer import Measurer
+from runtime.tuner.measurer import Launch, Launches, Measurer
 from runtime.tuner.search import DETENTS, equal_gain, path
 from runtime.tuner.verify import Detent, Verifier, scaled_path
 
@@ -20,9 +20,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """n_tb: fetch programs by kind. costs: with these. path: verified. detents: 0 % and the slider's."""
+    """launches: how each kind fetches. costs: with these. path: verified. detents: 0 % and the slider's."""
 
-    n_tb: Mapping[LinearKind, int]
+    launches: Launches
     costs: Costs
     path: tuple[SlowdownPoint, ...]
     detents: tuple[Detent, ...]
@@ -31,7 +31,7 @@ class Tuned:
 def run(
     measurer: Measurer, worth: Worth = equal_gain, progress: Progress = lambda done, total: None
 ) -> Tuned:
-    """Measure curves, choose fetch programs and the path, verify; progress in measured points."""
+    """Measure curves, choose launches and the path, verify; progress in measured points."""
     base = {kind: measurer.base_us(kind) for kind in LINEAR_KINDS}
     return settle(measurer, base, measured_curves(measurer, base, progress), worth)
 
@@ -44,23 +44,23 @@ def settle(
     targets: Sequence[float] = DETENTS,
 ) -> Tuned:
     """The search and the joint measurements, from measured curves; `targets` are the slowdowns that count."""
-    n_tb = choose_launches(base, curves, worth, targets)
-    costs = costs_of(base, curves, n_tb)
+    launches = choose_launches(base, curves, worth, targets)
+    costs = costs_of(base, curves, launches)
     points = path(costs, worth)
     trials = measurer.joint_trials
-    verifier = Verifier(costs, points, lambda table: measurer.table_pct(n_tb, table), worth, trials)
+    verifier = Verifier(costs, points, lambda table: measurer.table_pct(launches, table), worth, trials)
     detents = tuple(verifier.detents(targets))
-    return Tuned(n_tb, costs, scaled_path(points, detents, costs), detents)
+    return Tuned(launches, costs, scaled_path(points, detents, costs), detents)
 
 
 def measured_curves(
     measurer: Measurer, base: Mapping[LinearKind, float], progress: Progress = lambda done, total: None
 ) -> Curves:
-    """Curves of every kind with each of its numbers of fetch programs, up to what one alone may cost."""
+    """Curves of every kind with each of its launches, up to what one alone may cost."""
     budget = MAX_PCT / 100 * sum(base.values())
     wanted = [(kind, n) for kind in LINEAR_KINDS for n in measurer.launches(kind)]
     total = sum(len(measurer.rungs(kind, n)) for kind, n in wanted)
-    curves: dict[LinearKind, dict[int, dict[int, float]]] = {kind: {} for kind in LINEAR_KINDS}
+    curves: dict[LinearKind, dict[Launch, dict[int, float]]] = {kind: {} for kind in LINEAR_KINDS}
     done = 0
     for kind, n in wanted:
         progress(done, total)

@@ -11,31 +11,33 @@ from runtime.errors import DecdecError
 from runtime.progress import JobContext
 from runtime.tuner import tuning
 from runtime.tuner.fetching import FetchShape
+from runtime.tuner.measurer import NO_PROGRAMS, Launch
 from runtime.tuner.search import DETENTS
 from tests.runtime.tuner.simulated import SimulatedDevice
 
-GATE_UP = FetchShape(28672, 4096, 1)
+GATE_UP = FetchShape(28672, 4096, 4)
+FEW, MANY = Launch(28, 8, 1), Launch(56, 8, 2)
 
 
 def pair():
-    """18 us; 224 programs are free up to 8, 112 up to 4."""
+    """18 us; 56 programs are free up to 8, 28 up to 4."""
     fast = {0: 0.1, 4: 0.4, 8: 0.44, 12: 3.2, 16: 5.0}
     slow = {0: 0.05, 4: 0.2, 8: 3.9}
-    return Pair(GATE_UP, 18.0, {112: slow, 224: fast})
+    return Pair(GATE_UP, 18.0, {FEW: slow, MANY: fast})
 
 
 def test_the_best_of_a_pair_is_the_largest_k_of_any_launch():
-    assert pair().best(2.5) == (8, 224)
-    assert pair().best(1.5) == (4, 112)
-    assert pair().best(0.5) == (0, 0)
-    assert pair().best(20.0) == (12, 224)
+    assert pair().best(2.5) == (8, MANY)
+    assert pair().best(1.5) == (4, FEW)
+    assert pair().best(0.5) == (0, NO_PROGRAMS)
+    assert pair().best(20.0) == (12, MANY)
 
 
 def test_efficiency_is_bytes_over_what_50_gb_s_bring_in_the_base_time():
     """57,344 bytes for each k_chunk of gate_up, as the paper's 4-bit rows have."""
     assert pair().efficiency(8) == pytest.approx(8 * 57_344 / (18.0 * 50_000))
     row = _pair_row("gate_up", 1.0, pair())
-    assert row["k <= 2.5 %"] == "8 (n_tb 224)"
+    assert row["k <= 2.5 %"] == "8 (n_tb 56: 8x2)"
     assert row["efficiency <= 2.5 %"] == pytest.approx(0.5097, abs=1e-4)
     assert row["ready %"] == pytest.approx(100 * 0.05 / 18)
     assert row["most GB/s"] == pytest.approx(16 * 57.344 / 23.0)

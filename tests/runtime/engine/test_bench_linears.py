@@ -11,6 +11,7 @@ from runtime.layers.base import LINEAR_KINDS
 from runtime.progress import JobContext
 from runtime.protocol.events import KChunk
 from runtime.tuner import tuning
+from runtime.tuner.measurer import NO_PROGRAMS
 
 
 def test_disturbed_calls_do_not_count():
@@ -64,9 +65,9 @@ def measurer(monkeypatch):
 
 def test_a_correction_costs_what_it_takes_beyond_finding_nothing(measurer):
     assert measurer.base_us("o") == pytest.approx(100)
-    assert measurer.corrected_us("o", 0, 8) == pytest.approx(104)
-    assert measurer.corrected_us("o", 0, 0) == pytest.approx(100)
-    assert measurer.launches("o") == (0,)
+    assert measurer.corrected_us("o", NO_PROGRAMS, 8) == pytest.approx(104)
+    assert measurer.corrected_us("o", NO_PROGRAMS, 0) == pytest.approx(100)
+    assert measurer.launches("o") == (NO_PROGRAMS,)
 
 
 def test_tables_are_measured_with_all_kinds_at_work(measurer):
@@ -78,12 +79,12 @@ def test_no_table_is_measured_twice(measurer):
     engine = measurer._engine
     for _ in range(3):
         measurer.table_pct({}, KChunk(8, 8, 8, 8))
-        measurer.corrected_us("down", 0, 8)
+        measurer.corrected_us("down", NO_PROGRAMS, 8)
     assert engine.steps == 2 * (bench_linears.STEPS + bench_linears.WARM_STEPS)
 
 
 def test_a_cpu_is_tuned_like_any_device(measurer):
     found = tuning.run(measurer)
-    assert set(found.n_tb.values()) == {0}
+    assert set(found.launches.values()) == {NO_PROGRAMS}
     assert [detent.measured_pct <= detent.target_pct for detent in found.detents] == [True] * 5
     assert found.detents[-1].measured_pct > 18.5

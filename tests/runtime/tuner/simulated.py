@@ -4,6 +4,7 @@ import itertools
 import math
 
 from runtime.layers.base import LINEAR_KINDS
+from runtime.tuner.measurer import Launch
 
 # Llama-3-8B in 4 bits on an H200, roughly: base microseconds, residual bytes of one k_chunk, chunks.
 BASE_US = {"qkv": 7.3, "o": 5.8, "gate_up": 18.0, "down": 12.6}
@@ -30,15 +31,14 @@ class SimulatedDevice:
         return BASE_US[kind] * self.ratio
 
     def launches(self, kind):
-        return [SEGMENTS[kind] * split for split in self.splits]
+        return [Launch(SEGMENTS[kind] * split, BATCH, split) for split in self.splits]
 
-    def rungs(self, kind, n_tb):
-        split = n_tb // SEGMENTS[kind]
-        ends = [BATCH * split * step // CHUNKS[kind] for step in range(1, 25)]
+    def rungs(self, kind, launch):
+        ends = [BATCH * launch.splits * step // CHUNKS[kind] for step in range(1, 25)]
         return self._rungs or sorted({k for k in ends if 0 < k <= 128})
 
-    def corrected_us(self, kind, n_tb, k):
-        return self.base_us(kind) + self.added(kind, n_tb, k)
+    def corrected_us(self, kind, launch, k):
+        return self.base_us(kind) + self.added(kind, launch.programs, k)
 
     def added(self, kind, n_tb, k):
         """More programs disturb the base, fewer need more batches one after the other."""
@@ -55,7 +55,7 @@ class SimulatedDevice:
             return 0.0
         self.measured.append(table)
         ks = {kind: getattr(table, kind) for kind in LINEAR_KINDS}
-        added = sum(self.added(kind, launches[kind], k) for kind, k in ks.items())
+        added = sum(self.added(kind, launches[kind].programs, k) for kind, k in ks.items())
         working = sum(k > 0 for k in ks.values())
         return 100 * added * (1 + self.interaction * (working - 1)) / self.total
 
@@ -78,7 +78,7 @@ def best_worth(device, launches, pct, worth):
         table = dict(zip(LINEAR_KINDS, ks, strict=True))
         if not any(ks):
             continue
-        spent = sum(device.added(kind, launches[kind], k) for kind, k in table.items())
+        spent = sum(device.added(kind, launches[kind].programs, k) for kind, k in table.items())
         if 100 * spent <= pct * device.total + 1e-9:
             best = max(best, sum(worth(kind, k) for kind, k in table.items()))
     return best

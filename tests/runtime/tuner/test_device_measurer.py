@@ -67,38 +67,38 @@ def test_the_base_is_shared_out_as_the_linears_take(measurer):
 
 @pytest.mark.parametrize("kind", LINEAR_KINDS)
 def test_a_linear_pays_its_fetch_and_a_quarter_of_being_ready(measurer, kind):
-    n_tb = measurer.launches(kind)[0]
+    launch = measurer.launches(kind)[0]
     place = {other: measurer.launches(other)[0] for other in LINEAR_KINDS}
     ready = sum(READY_US[other] + 0.01 * measurer.fetching(place)[other].splits for other in LINEAR_KINDS)
-    assert measurer.corrected_us(kind, n_tb, 0) == pytest.approx(BASE_US[kind] + ready / 4)
+    assert measurer.corrected_us(kind, launch, 0) == pytest.approx(BASE_US[kind] + ready / 4)
     measurer.block.set_table(dict.fromkeys(LINEAR_KINDS, 7))
-    added = measurer.corrected_us(kind, n_tb, 1) - measurer.corrected_us(kind, n_tb, 0)
+    added = measurer.corrected_us(kind, launch, 1) - measurer.corrected_us(kind, launch, 0)
     assert added == pytest.approx(0.3)
 
 
 def test_single_costs_add_up_to_the_joint_slowdown(measurer):
-    n_tb = {kind: measurer.launches(kind)[0] for kind in LINEAR_KINDS}
+    launch = {kind: measurer.launches(kind)[0] for kind in LINEAR_KINDS}
     table = KChunk(qkv=8, o=0, gate_up=16, down=9)
     alone = sum(
-        measurer.corrected_us(kind, n_tb[kind], getattr(table, kind)) - measurer.base_us(kind)
+        measurer.corrected_us(kind, launch[kind], getattr(table, kind)) - measurer.base_us(kind)
         for kind in LINEAR_KINDS
     )
-    assert measurer.table_pct(n_tb, table) == pytest.approx(100 * alone / measurer.total_us)
-    assert measurer.table_pct(n_tb, KChunk()) == 0
+    assert measurer.table_pct(launch, table) == pytest.approx(100 * alone / measurer.total_us)
+    assert measurer.table_pct(launch, KChunk()) == 0
 
 
 def test_every_launch_is_captured_in_few_graphs(measurer):
     for kind in LINEAR_KINDS:
-        for n_tb in measurer.launches(kind):
-            measurer.corrected_us(kind, n_tb, 4)
+        for launch in measurer.launches(kind):
+            measurer.corrected_us(kind, launch, 4)
     assert len(measurer._graphs) == max(len(measurer.launches(kind)) for kind in LINEAR_KINDS)
 
 
 def test_a_whole_tuning_keeps_its_promise(measurer):
     found = tuning.run(measurer)
-    assert set(found.n_tb) == set(LINEAR_KINDS)
+    assert set(found.launches) == set(LINEAR_KINDS)
     for detent in DETENTS:
-        assert measurer.table_pct(found.n_tb, at(found.path, detent)) <= detent
+        assert measurer.table_pct(found.launches, at(found.path, detent)) <= detent
 
 
 def test_without_a_gpu_a_sentence_says_so(monkeypatch):

@@ -6,6 +6,7 @@ import pytest
 from runtime.progress import JobContext
 from runtime.protocol.commands import Tune
 from runtime.tuner import profile as profiles
+from runtime.tuner.measurer import NO_PROGRAMS, Launch
 from runtime.tuner.profile import Machine, Profile, profile_path, read_profile, write_profile
 
 jobs = pytest.importorskip("runtime.tuner.jobs")
@@ -20,12 +21,12 @@ class Curve:
         return {"qkv": 38.0, "o": 27.0, "gate_up": 85.0, "down": 52.0}[kind]
 
     def launches(self, kind):
-        return (0,)
+        return (NO_PROGRAMS,)
 
-    def rungs(self, kind, n_tb):
+    def rungs(self, kind, launch):
         return (8, 64, 256)
 
-    def corrected_us(self, kind, n_tb, k_chunk):
+    def corrected_us(self, kind, launch, k_chunk):
         return self.base_us(kind) + (5 + 0.05 * k_chunk if k_chunk else 0)
 
     def table_pct(self, launches, table):
@@ -111,7 +112,10 @@ def gpu(**changes):
 
 def test_a_gpu_has_a_profile_of_its_own():
     write_profile(made())
-    on_gpu = msgspec.structs.replace(made(), machine=gpu(), n_tb={"down": 32}, link_gb_s=50.4)
+    on_gpu = msgspec.structs.replace(
+        made(), machine=gpu(), launches={"down": Launch(32, 8, 8)}, link_gb_s=50.4
+    )
+    assert on_gpu.n_tb == {"down": 32}
     path = write_profile(on_gpu)
     assert path.name == "small.rtn4.cuda-0.json"
     assert read_profile("small", "rtn4", gpu()) == (on_gpu, "")
@@ -129,7 +133,7 @@ def test_another_gpu_or_driver_makes_a_profile_worthless(field):
 def test_profiles_from_before_gpus_are_still_valid():
     path = write_profile(made())
     document = msgspec.json.decode(path.read_bytes())
-    for name in ("n_tb", "detents", "link_gb_s"):
+    for name in ("launches", "detents", "link_gb_s"):
         del document[name]
     for name in ("driver", "triton"):
         del document["machine"][name]

@@ -42,7 +42,7 @@ def test_a_fast_memory_wants_fewer_programs_than_bandwidth_alone_would():
     dear.added = lambda kind, n_tb, k: n_tb * 0.02 + 0.01 * k
     for device, position in ((free, -1), (dear, 0)):
         found = tuning.run(device)
-        assert dict(found.n_tb) == {kind: device.launches(kind)[position] for kind in LINEAR_KINDS}
+        assert dict(found.launches) == {kind: device.launches(kind)[position] for kind in LINEAR_KINDS}
 
 
 @pytest.mark.parametrize("interaction", [0.0, 0.1, 0.4, -0.1])
@@ -54,17 +54,17 @@ def test_the_promise_holds_with_all_linears_at_work(ratio, interaction):
     for detent in found.detents[1:]:
         table = at(found.path, detent.target_pct)
         assert table == detent.k_chunk
-        measured = device.table_pct(found.n_tb, table)
+        measured = device.table_pct(found.launches, table)
         assert measured == pytest.approx(detent.measured_pct, abs=1e-3)
         assert measured <= detent.target_pct
-        richer = next_tables(device, found.n_tb, table)
+        richer = next_tables(device, found.launches, table)
         within = detent.target_pct - measured <= PROMISE_PCT
-        assert within or all(device.table_pct(found.n_tb, t) > detent.target_pct - 0.3 for t in richer)
+        assert within or all(device.table_pct(found.launches, t) > detent.target_pct - 0.3 for t in richer)
 
 
-def next_tables(device, n_tb, table):
+def next_tables(device, launches, table):
     for kind in LINEAR_KINDS:
-        higher = [k for k in device.rungs(kind, n_tb[kind]) if k > getattr(table, kind)]
+        higher = [k for k in device.rungs(kind, launches[kind]) if k > getattr(table, kind)]
         if higher:
             yield KChunk(**{x: getattr(table, x) if x != kind else min(higher) for x in LINEAR_KINDS})
 

@@ -23,7 +23,7 @@ from runtime.model.quantised import Tables, assemble, int8_block, int8_tables
 from runtime.model.spec import ModelSpec
 from runtime.model.weights import linear_shape
 from runtime.progress import JobContext
-from runtime.protocol.commands import Load
+from runtime.protocol.commands import LOSSLESS, Load
 from runtime.protocol.events import Loaded
 from runtime.tuner.profile import Profile, read_profile
 
@@ -49,9 +49,9 @@ def load_engine(command: Load, ctx: JobContext, keep_lossless: bool = True) -> L
     store.verify_files(record, quick=True)
     reader = Int8xReader(record.path)
     spec = ModelSpec.from_config(reader.config)
-    low_bit = command.base != "int8"
+    low_bit = command.base != LOSSLESS
     _require_base(record, command.base)
-    lossless = require_memory(spec, low_bit) and (keep_lossless or not low_bit)
+    lossless = require_memory(spec, command.base) and (keep_lossless or not low_bit)
     context = choose_context(spec, command.context)
     loader = _Loader(reader, spec, record.path, command.base, ctx)
     path, reason = _profile(record.name, command.base) if low_bit else (TunedPath([]), "INT8 needs no slider")
@@ -93,11 +93,11 @@ class _Loader:
             self._ctx.progress("load", index, len(self._spec.layers), "blocks")
             if lossless:
                 exact.append(int8_block(self._reader, self._spec, index))
-            base.append(self._block(index) if self._base != "int8" else dict[LinearKind, Linear](exact[-1]))
+            base.append(self._block(index) if self._base != LOSSLESS else dict[LinearKind, Linear](exact[-1]))
         self._ctx.progress("load", len(base), len(base), "blocks")
         decoder = assemble(self._reader, self._spec, base, tables)
         engine = CpuEngine(decoder, tables.embedding, tables.head, context, path)
-        if self._base != "int8" and lossless:
+        if self._base != LOSSLESS and lossless:
             engine.add_lossless(exact)
         return engine, _size(base, exact, tables)
 
@@ -125,11 +125,11 @@ def _size(base: list[dict[LinearKind, Linear]], exact: list[dict[LinearKind, Int
 
 
 def _require_base(record: store.ModelRecord, base: str) -> None:
-    if base != "int8" and base not in record.record.get("bases", []):
+    if base != LOSSLESS and base not in record.record.get("bases", []):
         raise DecdecError(
             f"{record.name} has no {base} base",
             f"it was prepared with {', '.join(record.record.get('bases', [])) or 'none'}",
-            f"run: decdec-chat pull {record.name}",
+            f"run: decdec-chat pull {record.name} --base {base}",
         )
 
 

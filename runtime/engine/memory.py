@@ -8,11 +8,16 @@ from runtime.errors import DecdecError
 from runtime.layers.base import LINEAR_KINDS
 from runtime.model.spec import ModelSpec
 from runtime.model.weights import linear_shape
+from runtime.protocol.bases import BaseSpec, Method
+from runtime.protocol.commands import LOSSLESS
 from runtime.store import in_words
 
 # What torch, the compiled kernels and one dequantised panel take beside the model.
 OVERHEAD_BYTES = 256 << 20
 KV_SHARE = 0.25
+# Bytes a weight takes in the CPU's layers: 4 bits and their tables, looked-up values as bfloat16, or int8.
+BASE_BYTES: dict[Method, float] = {"rtn": 0.6, "awq": 0.6, "packed": 0.6, "squeezellm": 2.0, "int8x": 1.0}
+RESIDUAL_BYTES = 0.55
 SMALLEST_CONTEXT = 512
 
 
@@ -26,23 +31,25 @@ def table_weights(spec: ModelSpec) -> int:
     return spec.vocab_size * spec.hidden * (1 if spec.tied else 2)
 
 
-def needed_bytes(spec: ModelSpec, low_bit: bool, lossless: bool) -> int:
-    """Bytes of the loaded model: tables and INT8 layers one byte a weight, base 5/8, residual one."""
-    per_weight = (1.7 if low_bit else 0.0) + (1.0 if lossless else 0.0)
+def needed_bytes(spec: ModelSpec, base: str, lossless: bool) -> int:
+    """Bytes of the loaded model: tables and INT8 layers one byte a weight, and a base with its residual."""
+    per_weight = 0.0 if base == LOSSLESS else BASE_BYTES[BaseSpec.parse(base).method] + RESIDUAL_BYTES
+    per_weight += 1.0 if lossless else 0.0
     return int(table_weights(spec) + per_weight * linear_weights(spec)) + OVERHEAD_BYTES
 
 
-def require_memory(spec: ModelSpec, low_bit: bool) -> bool:
+def require_memory(spec: ModelSpec, base: str) -> bool:
     """Raise DecdecError when the model cannot fit; tells whether the lossless layers fit beside it."""
     free = psutil.virtual_memory().available
-    needed = needed_bytes(spec, low_bit, not low_bit)
+    low_bit = base != LOSSLESS
+    needed = needed_bytes(spec, base, not low_bit)
     if needed > free:
         raise DecdecError(
             "The model does not fit in memory",
             f"it needs {in_words(needed)} and {in_words(free)} are free",
             "close other programs or choose a smaller model",
         )
-    return not low_bit or needed_bytes(spec, True, True) < free * (1 - KV_SHARE)
+    return not low_bit or needed_bytes(spec, base, True) < free * (1 - KV_SHARE)
 
 
 def choose_context(spec: ModelSpec, asked: int | None) -> int:

@@ -128,6 +128,9 @@ def _prepare_chunk(
     x, other, factors, order = sources
     digits, digit_sums, group_sums, gathered, x_scale = targets
     columns, chunks, eps = sizes
+    if SELECT:
+        wanted = tl.load(selection[0])
+        refused = tl.load(selection[0] + 2)
     column = chunk * CHUNK + tl.arange(0, CHUNK)
     inside = column < tl.where(m < USED, columns, 0)
     # Read before the row's extent, for nothing is read past its barriers until they are passed.
@@ -148,7 +151,7 @@ def _prepare_chunk(
     if chunk == 0:
         tl.store(x_scale + m, scale + poison)
         if SELECT:
-            finish_selection(selection, common, poison)
+            finish_selection(selection, wanted, refused, common, poison)
 
 
 @triton.jit

@@ -84,10 +84,16 @@ def select_program(
 
 
 @triton.jit
-def finish_selection(selection: tl.tuple, common: tl.tensor, poison: tl.tensor) -> None:
-    """What one program says for the whole vector: k_chunk in effect, refusals, the common factor."""
+def finish_selection(
+    selection: tl.tuple, wanted: tl.tensor, refused: tl.tensor, common: tl.tensor, poison: tl.tensor
+) -> None:
+    """What one program says for the whole vector: k_chunk in effect, refusals, the common factor.
+
+    `wanted` and `refused` are the control words of before, which the program has read when it began: at its
+    end nothing would hide the wait.
+    """
     control, _, _, common_at = selection
     finite = poison == 0.0
-    tl.store(control + 1, tl.where(finite, tl.load(control), 0))
-    tl.store(control + 2, tl.load(control + 2) + tl.where(finite, 0, 1))
+    tl.store(control + 1, tl.where(finite, wanted, 0))
+    tl.store(control + 2, refused + tl.where(finite, 0, 1))
     tl.store(common_at, common)

@@ -43,6 +43,25 @@ def test_gathered_values_and_sums_are_those_of_the_digits():
     assert torch.equal(sums, octets.sum((0, 3), dtype=torch.int32))
 
 
+def test_group_sums_are_those_of_the_digits():
+    x = with_outliers(2, 700)
+    values, prepared = _values(x)
+    padded = torch.zeros(2, 768, dtype=torch.float64)
+    padded[:, :700] = values
+    expected = padded.view(2, 6, 128).sum(2)
+    torch.testing.assert_close(prepared.group_sums[:, :6].cpu().double(), expected, rtol=6e-8, atol=0)
+    assert not prepared.group_sums[:, 6:].any()
+
+
+@pytest.mark.parametrize("scale", [0.1, 30.0])
+def test_a_gate_far_below_zero_keeps_its_digits(scale):
+    x = -scale * torch.rand(1, 300, generator=torch.Generator().manual_seed(5)) - scale
+    up = torch.randn(1, 300, generator=torch.Generator().manual_seed(6))
+    wide = x.double()
+    # float32 arithmetic before the digits: e^60 is off by its argument's rounding.
+    _close(_values(x, up=up)[0], wide * wide.sigmoid() * up.double(), bound=5e-6)
+
+
 def test_prologues():
     x, other = with_outliers(1, 1200), torch.randn(1, 1200, generator=torch.Generator().manual_seed(3))
     factors, order = torch.rand(1200) + 0.5, torch.randperm(1200, dtype=torch.int32)

@@ -7,7 +7,7 @@ import torch
 
 from kernels.dec import pack_nibbles
 from kernels.gpu.dec.correction import add_correction, fetch_correction
-from kernels.gpu.dec.fetch import FetchConfig, ResidualRows, new_fetch
+from kernels.gpu.dec.fetch import FetchConfig, ResidualRows, default_fetch_config, new_fetch
 from kernels.gpu.dec.selection import new_selection
 from kernels.gpu.prepare import prepare
 from tests.kernels.gpu.samples import with_outliers
@@ -100,6 +100,16 @@ def test_the_common_factor_and_bf16_outputs():
     expected = start.cpu()[0, :72].double() + _expected(normed, selection, dense)
     torch.testing.assert_close(out[0, :72].double(), expected, rtol=2**-8, atol=1e-4)
     torch.testing.assert_close(out[0, 72:], start.cpu()[0, 72:], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("n_out", [576, 4096, 28672])
+@pytest.mark.parametrize("link_gb_s", [13.0, 50.0])
+def test_the_default_keeps_the_link_just_busy(n_out, link_gb_s):
+    rows = ResidualRows(torch.zeros(1, n_out // 8, dtype=torch.int32), torch.ones(n_out))
+    config = default_fetch_config(rows, link_gb_s)
+    flying = config.rows * config.splits * rows.segment_groups(1) * 128
+    latency_us = flying / (link_gb_s * 1e3)
+    assert 0.5 < latency_us < 3
 
 
 def test_what_does_not_fit_is_refused():

@@ -18,6 +18,7 @@ from torch import Tensor
 _REACH = {3: 32_000, 4: 16_000}
 # The second half's lowest number.
 _UPPER_LOWEST = -128
+_SMALLEST_REACH = 1e-30
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,17 @@ def table_steps(table: Tensor) -> TableSteps:
     largest = entries.abs().amax(1)
     # Where zero lies within one half, numbers reach from there to the other end.
     reach = torch.where((below > 0) | (above < 0), 2 * largest, largest) / _REACH[bits]
-    step = torch.exp2(torch.log2(reach.clamp_min(1e-30)).ceil())
+    step = _power_of_two_above(reach.clamp_min(_SMALLEST_REACH))
     whole = (entries / step[:, None]).round().int()
     zero = _zero(whole) if bits == 4 else torch.zeros_like(whole[:, 0])
-    return TableSteps(whole - zero[:, None], zero, step.float())
+    return TableSteps(whole - zero[:, None], zero, step)
+
+
+def _power_of_two_above(reach: Tensor) -> Tensor:
+    """The smallest power of two not below, float32; by its bits, for logarithms differ between devices."""
+    mantissa, exponent = torch.frexp(reach)
+    exponent = torch.where(mantissa > 0.5, exponent, exponent - 1)
+    return (exponent.int() + 127 << 23).view(torch.float32)
 
 
 def in_whole_steps(table: Tensor) -> Tensor:

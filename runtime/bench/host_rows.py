@@ -21,7 +21,7 @@ Row = dict[str, Any]
 _COLUMNS, _ROW_WORDS = 16384, 3584
 _NBYTES = 4 * _COLUMNS * _ROW_WORDS
 _CONFIG, _SHORT, _LONG = FetchConfig(16, 2), 16, 64
-# Share of free memory that the probe may touch, and the most: locking takes a second for a few GiB.
+# Share of free memory that the probe may touch, and the most: locking takes 0.7 s a GiB.
 _SHARE, _MOST = 0.6, 24 << 30
 
 

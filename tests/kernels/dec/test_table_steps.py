@@ -47,6 +47,13 @@ def test_whole_steps_are_exact_in_bf16_and_stay_as_they_are(entries):
         assert torch.equal(table_steps(rounded).table, rounded.sort(1).values)
 
 
+@pytest.mark.parametrize(("entries", "largest"), [(8, 32_000), (16, 16_000)])
+def test_the_step_is_the_smallest_power_of_two_that_reaches_the_largest(entries, largest):
+    table = torch.zeros(3, entries)
+    table[:, 0] = torch.tensor([largest, largest * 2.0**-20, largest * 1.0078125])
+    assert table_steps(table).step.tolist() == [1.0, 2.0**-20, 2.0]
+
+
 def test_a_table_of_zeros():
     assert not table_steps(torch.zeros(2, 16)).table.any()
 

@@ -46,9 +46,9 @@ def test_shapes(bits, rows, columns):
 
 
 @pytest.mark.parametrize("bits", [3, 4])
-@pytest.mark.parametrize("batch", [2, 5, 8])
+@pytest.mark.parametrize("batch", [2, 7])
 def test_batches(bits, batch):
-    _check(_base(bits, 8, 200), with_outliers(batch, 200))
+    _check(_base(bits, 8, 130), with_outliers(batch, 130))
 
 
 @pytest.mark.parametrize("bits", [3, 4])
@@ -69,8 +69,8 @@ def test_extreme_tables(bits):
 
 @pytest.mark.parametrize("bits", [3, 4])
 def test_any_split_gives_the_same_bits(bits):
-    base, x = _base(bits, 8, 700), with_outliers(1, 700)
-    first, *others = [_product(base, x, config=ProductConfig(warps)) for warps in (1, 2, 4)]
+    base, x = _base(bits, 8, 560), with_outliers(1, 560)
+    first, *others = [_product(base, x, config=ProductConfig(warps)) for warps in (1, 4)]
     for other in others:
         torch.testing.assert_close(first, other, rtol=0, atol=0)
 
@@ -86,10 +86,11 @@ def test_tables_that_are_not_in_whole_steps_are_within_half_a_step():
 
 
 @pytest.mark.parametrize("bits", [3, 4])
-def test_packing_keeps_every_weight(bits):
-    for rows, columns in ((1, 1), (9, 130), (24, 1536)):
+def test_packing_keeps_every_weight_wherever_it_runs(bits):
+    for rows, columns in ((1, 1), (9, 130), (2560, 150)):
         base = _base(bits, rows, columns, shift=0.3)
-        assert torch.equal(table_weights(pack_tables(base)), dequantise_table(base).double())
+        moved = TableCodes(bits, base.codes.to(DEVICE), base.table.to(DEVICE))
+        assert torch.equal(table_weights(pack_tables(moved)).cpu(), dequantise_table(base).double())
 
 
 def test_bits_per_weight_counts_codes_and_tables():

@@ -14,6 +14,7 @@ from runtime.engine.slider import MeasuredSlowdown, TunedPath
 from runtime.engine.step_timer import StepTimer
 from runtime.generation.engine import SliderReading
 from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
+from runtime.layers.correction import CorrectionStack
 from runtime.layers.int8 import Int8
 from runtime.model.cache import KVCache
 from runtime.model.decoder import Decoder
@@ -115,14 +116,14 @@ class CpuEngine:
             k_chunk=KChunk() if self._is_lossless else self._k_chunk,
             channels_corrected=0 if self._is_lossless else self._channels(),
             lossless=self._is_lossless,
+            left_out=sum(stack.not_finite for stack in self._stacks()),
         )
 
     def set_k_chunk(self, table: KChunk) -> None:
         """Put a table in force directly (tuning and benchmarks)."""
         self._k_chunk = table
         for kind in LINEAR_KINDS:
-            corrections = [block[kind].correction for block in self._base.bound]
-            for stack in {c.stack for c in corrections if c is not None}:
+            for stack in self._stacks(kind):
                 stack.set_k_chunk(getattr(table, kind))
         self._measured.reset()
 
@@ -149,6 +150,11 @@ class CpuEngine:
         """What corrections cost; the call that finds nothing to correct is part of every step."""
         nothing = self._is_lossless or self._k_chunk == KChunk()
         return 0.0 if nothing and self._measured.pct is not None else self._measured.pct
+
+    def _stacks(self, *kinds: LinearKind) -> set[CorrectionStack]:
+        """The residuals of these kinds, or of all."""
+        corrections = (block[kind].correction for block in self._base.bound for kind in kinds or LINEAR_KINDS)
+        return {c.stack for c in corrections if c is not None}
 
     def _channels(self) -> int:
         """Input channels corrected per token, over all layers."""

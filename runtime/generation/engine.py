@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class SliderReading:
     """Where the slider stands and what it costs, in percent of a base-only step's time.
 
-    `measured_pct` is None until both base-only and corrected steps were timed.
+    `measured_pct` is None until both base-only and corrected steps were timed. `left_out`: corrections since
+    loading that were not made because an input was NaN or infinite; the base alone gave those outputs.
     """
 
     target_pct: float
@@ -24,6 +25,7 @@ class SliderReading:
     k_chunk: KChunk
     channels_corrected: int = 0
     lossless: bool = False
+    left_out: int = 0
 
 
 class Engine(Protocol):

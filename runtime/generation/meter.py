@@ -62,6 +62,7 @@ class Meter:
             k_chunk=slider.k_chunk,
             channels_corrected=slider.channels_corrected,
             lossless=slider.lossless,
+            corrections_left_out=slider.left_out,
         )
 
     def _recent_speed(self) -> float:

@@ -82,6 +82,7 @@ class Stats(msgspec.Struct, frozen=True, tag="stats"):
     """State of the running generation, sent a few times a second and once at its end.
 
     `slowdown_measured_pct` is None until both base-only and corrected steps were timed.
+    `corrections_left_out`: since loading, for inputs that were NaN or infinite.
     """
 
     decode_tokens_per_s: float
@@ -96,6 +97,7 @@ class Stats(msgspec.Struct, frozen=True, tag="stats"):
     k_chunk: KChunk
     channels_corrected: int = 0
     lossless: bool = False
+    corrections_left_out: int = 0
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):

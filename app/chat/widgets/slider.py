@@ -198,6 +198,8 @@ class QualitySlider(Widget, can_focus=True):
             facts.append(("", format.speed(state.tokens_per_s).removesuffix(" tok/s"), " tok/s"))
         if stats and not lossless:
             facts.append(("", format.number(stats.channels_corrected), " channels corrected"))
+            if stats.corrections_left_out:
+                facts.append(("", format.number(stats.corrections_left_out), " left out, inputs not finite"))
         facts += self._region()
         return facts if lossless else [*facts, ("k_chunk ", format.k_chunk(state.table), "")]
 

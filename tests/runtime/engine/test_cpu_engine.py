@@ -1,5 +1,6 @@
 """The CPU engine: same numbers as the torch decoder, live tables, and a cache that can be cut."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -113,6 +114,21 @@ def test_all_channels_corrected_is_nearly_dense_and_none_is_the_base():
         errors[pct] = relative(logits, dense)
     assert errors[9.0] < errors[5.0] < errors[0.0]
     assert errors[9.0] < 0.3 * errors[0.0]
+
+
+def test_an_input_that_is_not_finite_gets_the_base_alone_and_is_counted():
+    engine, _ = engine_of("llama", compensated)
+    engine.prefill(TOKENS, lambda: None)
+    engine.set_slowdown(7.5, False)
+    engine.decode(3)
+    assert engine.slider().left_out == 0
+    engine._step._embedding_row = lambda token: np.full_like(engine._step._h, np.nan)
+    logits = engine.decode(3)
+    assert not bool(torch.isfinite(logits).any())
+    assert engine.slider().left_out >= 3 * 3
+    del engine._step._embedding_row
+    engine.truncate(len(TOKENS))
+    assert bool(torch.isfinite(engine.decode(3)).all())
 
 
 def test_a_table_takes_effect_at_the_next_token_and_counts_its_channels():

@@ -55,8 +55,8 @@ def correct(
         if counts[layer, j] > 0:
             start = j * CHUNK
             stop = min(start + CHUNK, x.size)
-            _bucket(x, start, stop, bounds[layer, j, 0], bounds[layer, j, 1], buckets)
-            total = _choose(buckets, start, stop, counts[layer, j], chosen, total)
+            bucket(x, start, stop, bounds[layer, j, 0], bounds[layer, j, 1], buckets)
+            total = choose(buckets, start, stop, counts[layer, j], chosen, total)
     if total > 0:
         half = codes.shape[2]
         at = layer * codes.shape[1] * half
@@ -75,7 +75,7 @@ def _is_finite(x: np.ndarray) -> bool:
 
 
 @njit
-def _bucket(
+def bucket(
     x: np.ndarray, start: int, stop: int, top: np.float32, middle: np.float32, out: np.ndarray
 ) -> None:
     """Bucket 0 (largest) .. 31 of each magnitude, in the reference's float32 operations."""
@@ -93,7 +93,7 @@ def _bucket(
 
 
 @njit
-def _choose(buckets: np.ndarray, start: int, stop: int, k: int, chosen: np.ndarray, total: int) -> int:
+def choose(buckets: np.ndarray, start: int, stop: int, k: int, chosen: np.ndarray, total: int) -> int:
     """Append k channel indices: whole buckets from the top, the last one filled by lowest index."""
     counts = np.zeros(2 * HALF, np.int32)
     for i in range(np.uint64(start), np.uint64(stop)):

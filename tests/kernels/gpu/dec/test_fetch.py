@@ -43,18 +43,18 @@ def _corrected(x, residual, config, k_chunk, warps):
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-@pytest.mark.parametrize(("rows", "splits"), [(4, 1), (8, 3), (16, 2)])
+@pytest.mark.parametrize(("rows", "splits"), [(4, 1), (8, 2)])
 def test_every_way_to_fetch(rows, splits, ahead):
-    residual, dense = _residual(1100, 272)
-    x = with_outliers(1, 1100)[0]
-    for k_chunk in (1, 20):
+    residual, dense = _residual(1060, 264)
+    x = with_outliers(1, 1060)[0]
+    for k_chunk in (1, 12):
         out, selection = _corrected(x, residual, FetchConfig(rows, splits, ahead), k_chunk, warps=1)
         expected = _expected(x, selection, dense)
         assert (out - expected).norm() < 3e-7 * expected.norm()
 
 
 @pytest.mark.parametrize(
-    ("n_in", "n_out", "warps"), [(576, 576, 2), (40, 8, 1), (1300, 601, 2), (64, 256, 1)]
+    ("n_in", "n_out", "warps"), [(200, 576, 2), (40, 8, 1), (1300, 101, 2), (64, 256, 1)]
 )
 def test_odd_shapes(n_in, n_out, warps):
     residual, dense = _residual(n_in, n_out)

@@ -39,20 +39,19 @@ def _check(base, x, warps=2, **options):
 
 
 @pytest.mark.parametrize("bits", [3, 4])
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (8, 128), (17, 100), (8, 576), (8, 640), (12, 1536)])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (9, 100), (8, 576)])
 def test_odd_shapes(rows, columns, bits):
     _check(_base(rows, columns, bits), with_outliers(1, columns))
 
 
-@pytest.mark.parametrize("bits", [3, 4])
-@pytest.mark.parametrize("batch", [2, 5, 8])
+@pytest.mark.parametrize(("batch", "bits"), [(2, 3), (3, 4), (8, 4)])
 def test_batches(batch, bits):
-    _check(_base(8, 300, bits), with_outliers(batch, 300))
+    _check(_base(8, 200, bits), with_outliers(batch, 200))
 
 
-@pytest.mark.parametrize("warps", [1, 4, 8])
+@pytest.mark.parametrize("warps", [1, 4])
 def test_splits_of_the_columns(warps):
-    _check(_base(8, 1400, 4), with_outliers(1, 1400), warps)
+    _check(_base(8, 1200, 4), with_outliers(1, 1200), warps)
 
 
 def test_the_product_is_that_of_the_dequantised_base():
@@ -71,10 +70,11 @@ def test_a_vector_that_is_not_finite_gives_no_number():
     assert y[1].isfinite().all()
 
 
-@pytest.mark.parametrize("warps", [1, 4])
-@pytest.mark.parametrize(("k_chunk", "poison"), [(20, 0.0), (0, 0.0), (20, torch.nan)])
+@pytest.mark.parametrize(
+    ("warps", "k_chunk", "poison"), [(1, 20, 0.0), (2, 20, 0.0), (2, 0, 0.0), (2, 20, torch.nan)]
+)
 def test_the_first_programs_fetch_the_correction(warps, k_chunk, poison):
-    base, columns = _base(24, 1100, 4), 1100
+    base, columns = _base(24, 300, 4), 300
     codes = torch.randint(-7, 8, (columns, 16), dtype=torch.int8)
     words = pack_nibbles(codes)
     residual = ResidualRows(words.pin_memory() if CUDA else words, torch.full((16,), 0.5, device=DEVICE))

@@ -27,6 +27,8 @@ from runtime.tuner.verify import Detent
 Row = dict[str, Any]
 REPLAYS = 1000
 _DETERMINISM_PCT = 5.0
+# A single slowdown is aimed at closely: what was measured stands beside it.
+_CLOSE_PCT = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ def tune_block(
     base_us = {kind: measurer.base_us(kind) for kind in LINEAR_KINDS}
     curves = tuning.measured_curves(measurer, base_us)
     tuned = tuning.settle(measurer, base_us, curves, worth)
-    single = [tuning.settle(measurer, base_us, curves, worth, (target,)) for target in DETENTS if by_bytes]
+    wanted = DETENTS if by_bytes else ()
+    single = [tuning.settle(measurer, base_us, curves, worth, (one,), lambda _: _CLOSE_PCT) for one in wanted]
     return TunedBlock(base, ratio, measurer, tuned, time.monotonic() - started, tuple(single))
 
 

@@ -145,7 +145,8 @@ class Measurements:
 
 def measure(folder: Path, seconds: float = SECONDS, only: tuple[str, ...] = ()) -> GpuReport:
     """All sections into a folder; the report."""
-    report = GpuReport(folder, about(), seconds, NOTES, only, NAME, TITLE)
+    facts = {**about(), "measured by": "python -m runtime.bench.run_dec_gpu"}
+    report = GpuReport(folder, facts, seconds, NOTES, only, NAME, TITLE)
     with torch.inference_mode():
         Measurements(report, torch.device("cuda", torch.cuda.current_device())).all()
     return report

@@ -15,7 +15,9 @@ from runtime.tuner.measurer import Launch, Launches
 from runtime.tuner.replays import Replay
 from runtime.tuner.verify import MOST_TRIALS
 
-_SINGLE_REPLAYS, _JOINT_REPLAYS = 15, 31
+# Pairs of replays: as many as fit a time, for those of long graphs are quieter.
+_SINGLE_US, _JOINT_US = 6_000.0, 15_000.0
+_FEWEST_REPLAYS, _MOST_REPLAYS = 11, 41
 # The fetch may take as long as the block and this much of it: what lies beyond no budget allows.
 _REACH = 1.1 + MAX_PCT / 100
 _NO_TABLE: dict[LinearKind, int] = dict.fromkeys(LINEAR_KINDS, 0)
@@ -40,6 +42,7 @@ class DeviceMeasurer:
         self._base = Replay(block.calls({}))
         self._graphs: dict[tuple[Launch, ...], Replay] = {}
         self._ready: dict[tuple[Launch, ...], float] = {}
+        self._graph_us = self._base.microseconds()
         self._base_us = self._shared_out()
 
     @property
@@ -64,9 +67,9 @@ class DeviceMeasurer:
         """The linear when it alone corrects in a block that is ready to."""
         key = self._key(kind, launch)
         if key not in self._ready:
-            self._ready[key] = self._added(key, _NO_TABLE, _JOINT_REPLAYS)
+            self._ready[key] = self._added(key, _NO_TABLE, _JOINT_US)
         ready = self._ready[key]
-        added = ready if k_chunk == 0 else self._added(key, {**_NO_TABLE, kind: k_chunk}, _SINGLE_REPLAYS)
+        added = ready if k_chunk == 0 else self._added(key, {**_NO_TABLE, kind: k_chunk}, _SINGLE_US)
         return self.base_us(kind) + added - ready + ready / len(LINEAR_KINDS)
 
     def table_pct(self, launches: Launches, table: KChunk) -> float:
@@ -74,7 +77,7 @@ class DeviceMeasurer:
         if table.total == 0:
             return 0.0
         self.block.set_table({kind: getattr(table, kind) for kind in LINEAR_KINDS})
-        added, base = self.graph(launches).added_to(self._base, _JOINT_REPLAYS)
+        added, base = self.graph(launches).added_to(self._base, self._replays(_JOINT_US))
         return 100.0 * added / base
 
     def fetching(self, launches: Launches) -> dict[LinearKind, FetchConfig]:
@@ -94,15 +97,19 @@ class DeviceMeasurer:
         place = self.launches(kind).index(launch)
         return tuple(tried[min(place, len(tried) - 1)] for tried in map(self.launches, LINEAR_KINDS))
 
-    def _added(self, key: tuple[Launch, ...], table: Mapping[LinearKind, int], replays: int) -> float:
+    def _added(self, key: tuple[Launch, ...], table: Mapping[LinearKind, int], us: float) -> float:
         """Microseconds that a block takes longer than its base."""
         graph = self.graph(dict(zip(LINEAR_KINDS, key, strict=True)))
         self.block.set_table(table)
-        return graph.added_to(self._base, replays)[0] / self.block.copies
+        return graph.added_to(self._base, self._replays(us))[0] / self.block.copies
+
+    def _replays(self, us: float) -> int:
+        """Pairs of replays that fit `us` microseconds."""
+        return round(min(max(us / (2 * self._graph_us), _FEWEST_REPLAYS), _MOST_REPLAYS))
 
     def _shared_out(self) -> dict[LinearKind, float]:
         """The block's time by kind: what it takes less without that kind's linears, scaled to the whole."""
-        block = self._base.microseconds(_JOINT_REPLAYS) / self.block.copies
+        block = self._base.microseconds(_MOST_REPLAYS) / self.block.copies
         rest = {kind: tuple(other for other in LINEAR_KINDS if other != kind) for kind in LINEAR_KINDS}
         less = {
             kind: self._base.added_to(Replay(self.block.calls({}, rest[kind])))[0] for kind in LINEAR_KINDS

@@ -13,7 +13,7 @@ from runtime.tuner.grid import Worth
 from runtime.tuner.launches import Curves, choose_launches, costs_of
 from runtime.tuner.measurer import Launch, Launches, Measurer
 from runtime.tuner.search import DETENTS, equal_gain, path
-from runtime.tuner.verify import Detent, Verifier, scaled_path
+from runtime.tuner.verify import Detent, Verifier, careful, scaled_path
 
 Progress = Callable[[int, int], None]
 
@@ -42,13 +42,19 @@ def settle(
     curves: Curves,
     worth: Worth = equal_gain,
     targets: Sequence[float] = DETENTS,
+    margin: Callable[[float], float] = careful,
 ) -> Tuned:
-    """The search and the joint measurements, from measured curves; `targets` are the slowdowns that count."""
+    """The search and the joint measurements, from measured curves.
+
+    `targets` are the slowdowns that count; `margin`: how far below each to aim.
+    """
     launches = choose_launches(base, curves, worth, targets)
     costs = costs_of(base, curves, launches)
     points = path(costs, worth)
     trials = measurer.joint_trials
-    verifier = Verifier(costs, points, lambda table: measurer.table_pct(launches, table), worth, trials)
+    verifier = Verifier(
+        costs, points, lambda table: measurer.table_pct(launches, table), worth, trials, margin
+    )
     detents = tuple(verifier.detents(targets))
     return Tuned(launches, costs, scaled_path(points, detents, costs), detents)
 

@@ -18,16 +18,22 @@ from runtime.tuner.costs import Costs, added_us
 from runtime.tuner.grid import Worth
 from runtime.tuner.search import DETENTS, equal_gain
 
-# The promise: a detent's measured slowdown is at most its target and at least this much below, where the
-# linears have as much to correct. The margin keeps noise of a later measurement on the right side.
+# The promise: a detent's measured slowdown is at most its target and at most this much below, where the
+# linears have as much to correct.
 PROMISE_PCT = 1.5
-MARGIN_PCT = 0.3
-GOOD_ENOUGH_PCT = 0.5
+GOOD_ENOUGH_PCT = 0.3
+# What is free by single measurements may measure so much jointly.
+FREE_PCT = 0.3
 # Joint measurements at one detent, unless the device is slow to measure.
 MOST_TRIALS = 40
 _TINY_PCT = 1e-3
 
 JointPct = Callable[[KChunk], float]
+
+
+def careful(target: float) -> float:
+    """How far below a target to aim, in percent: noise, and a link that is some percent slower tomorrow."""
+    return 0.25 + 0.03 * target
 
 
 class Detent(msgspec.Struct, frozen=True):
@@ -48,6 +54,7 @@ class Verifier:
     measure: JointPct
     worth: Worth = equal_gain
     trials: int = MOST_TRIALS
+    margin: Callable[[float], float] = careful
     _known: dict[KChunk, float] = field(default_factory=lambda: {KChunk(): 0.0})
 
     def detents(self, targets: Sequence[float] = DETENTS) -> Iterator[Detent]:
@@ -64,13 +71,19 @@ class Verifier:
     def _free(self) -> KChunk:
         """What the path corrects for nothing, if that is nearly true of all linears together."""
         table = self.points[0].k_chunk
-        return table if self._pct(table) <= MARGIN_PCT else KChunk()
+        return table if self._pct(table) <= FREE_PCT else KChunk()
 
     def _settle(self, target: float, floor: KChunk) -> KChunk:
-        """The path's table that fits in the joint measurement, then up while there is room."""
-        aim, tries = target - MARGIN_PCT, iter(range(self.trials))
-        table = self._along(aim, floor, tries)
-        return self._up(target, table, tries)
+        """The path's table that fits in the joint measurement, up while there is room, then confirmed.
+
+        Of many tables tried the one chosen is likely to be one that was measured too fast.
+        """
+        aim, tries = target - self.margin(target), iter(range(self.trials))
+        while (table := self._up(aim, self._along(aim, floor, tries), tries)) != floor:
+            self._known[table] = (self._known[table] + self.measure(table)) / 2
+            if self._known[table] <= aim + GOOD_ENOUGH_PCT / 2 or next(tries, None) is None:
+                break
+        return table
 
     def _along(self, aim: float, floor: KChunk, tries: Iterator[int]) -> KChunk:
         """The richest of the path's tables, not poorer than `floor`, that measures within `aim`.
@@ -87,16 +100,16 @@ class Verifier:
             scale = measured / max(self.predicted(tables[index]), 0.1)
         return tables[fits] if fits >= 0 else floor
 
-    def _up(self, target: float, table: KChunk, tries: Iterator[int]) -> KChunk:
+    def _up(self, aim: float, table: KChunk, tries: Iterator[int]) -> KChunk:
         """Single steps, cheapest for their worth first, while more than GOOD_ENOUGH_PCT is left."""
         too_much: dict[LinearKind, int] = {}
-        while self._pct(table) < target - GOOD_ENOUGH_PCT:
+        while self._pct(table) < aim - GOOD_ENOUGH_PCT:
             steps = list(self._steps(table, too_much))
             if not steps or next(tries, None) is None:
                 break
             kind, k = min(steps, key=lambda step: self._cost_per_worth(table, step))
             risen = msgspec.structs.replace(table, **{kind: k})
-            if self._pct(risen) <= target - MARGIN_PCT:
+            if self._pct(risen) <= aim:
                 table = risen
             else:
                 too_much[kind] = k

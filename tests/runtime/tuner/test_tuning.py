@@ -1,6 +1,7 @@
 """Tuning of a simulated device: optima known by trying everything, the promise in the joint measurement."""
 
 import itertools
+import random
 
 import pytest
 
@@ -10,7 +11,7 @@ from runtime.tuner import tuning
 from runtime.tuner.costs import MAX_PCT
 from runtime.tuner.launches import choose_launches, common_launches
 from runtime.tuner.search import DETENTS, at, equal_gain, gain
-from runtime.tuner.verify import PROMISE_PCT
+from runtime.tuner.verify import PROMISE_PCT, careful
 from tests.runtime.tuner.simulated import K_BYTES, SimulatedDevice, best_worth, every_assignment
 
 SMALL = {"rungs": (4, 8, 16, 32, 64), "splits": (1, 4)}
@@ -59,7 +60,8 @@ def test_the_promise_holds_with_all_linears_at_work(ratio, interaction):
         assert measured <= detent.target_pct
         richer = next_tables(device, found.launches, table)
         within = detent.target_pct - measured <= PROMISE_PCT
-        assert within or all(device.table_pct(found.launches, t) > detent.target_pct - 0.3 for t in richer)
+        aim = detent.target_pct - careful(detent.target_pct)
+        assert within or all(device.table_pct(found.launches, t) > aim for t in richer)
 
 
 def next_tables(device, launches, table):
@@ -107,3 +109,25 @@ def test_every_detent_takes_few_joint_measurements():
     device = SimulatedDevice(2.7, 0.3)
     tuning.run(device)
     assert len(device.measured) <= 64
+
+
+class Noisy(SimulatedDevice):
+    """Whose joint measurements scatter as an H200's do."""
+
+    def __init__(self, seed):
+        super().__init__(1.0, 0.1)
+        self.noise = random.Random(seed)
+
+    def table_pct(self, launches, table):
+        return super().table_pct(launches, table) + self.noise.gauss(0.0, 0.25) * (table.total > 0)
+
+
+def test_noise_does_not_break_the_promise():
+    """Of many tables tried the luckiest would be chosen: most must hold without noise, none fail by much."""
+    true, beyond = SimulatedDevice(1.0, 0.1), []
+    for seed in range(24):
+        found = tuning.run(Noisy(seed))
+        for detent in found.detents[1:]:
+            beyond.append(true.table_pct(found.launches, detent.k_chunk) - detent.target_pct)
+    assert max(beyond) < 0.35
+    assert sum(over > 0 for over in beyond) <= 2

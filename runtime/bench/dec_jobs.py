@@ -20,7 +20,7 @@ def kernels(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     """
     if not torch.cuda.is_available():
         raise DecdecError(
-            "The kernels cannot be measured", "torch finds no NVIDIA GPU", "decdec-chat doctor says why"
+            "The kernels cannot be measured", "torch finds no NVIDIA GPU", "run: decdec-chat doctor"
         )
     from runtime.bench import run_dec_gpu
 

@@ -16,7 +16,7 @@ from runtime.quantise.method import Place
 
 # Steps follow weights, so noise is like sum(w^2 c^2) * sum(x^2 / c^2), which is least at c^2 ~ |x| / |w|: 0.5
 # for rounding to nearest. Where codes are chosen by H, smaller factors lose less.
-EXPONENT = 0.2
+EXPONENT = 0.3
 # Added to mean squares, as a share of their mean: inputs that were never seen may come yet.
 FLOOR = 1e-4
 # Added to H's diagonal, as a share of its mean. Thousands of tokens know the correlations of as many inputs
@@ -44,7 +44,7 @@ class Awq:
 
 
 def mixed_moment(inputs: InputMoments, columns: torch.Tensor) -> torch.Tensor:
-    """H float32 [n_in, n_in] of divided inputs, half of them with their largest channels corrected; damped."""
+    """H float32 [n_in, n_in] of divided inputs, half of them with the largest channels corrected; damped."""
     moment = inputs.second_moment(columns).add_(inputs.second_moment(columns, K_CHUNK)).div_(2)
     mean = moment.diagonal().mean()
     moment.diagonal().add_(DAMPING * mean if mean > 0 else 1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from kernels.gpu.dec.correction_kernels import add_correction_kernel, fetch_kernel
+from kernels.gpu.dec.correction_kernels import add_correction_kernel, fetch_kernel, gate_kernel
 from kernels.gpu.dec.fetch import Fetch
 from kernels.gpu.primitives import launch
 
-_OUTPUTS_AT_ONCE = 1024
+_OUTPUTS_AT_ONCE = 512
 _ADDING_WARPS = 4
 # So many registers let every warp of a fetch be resident beside a product.
 _FETCHING_REGISTERS = 64
@@ -41,27 +41,66 @@ def fetch_correction(fetch: Fetch, *, warps: int = 4, asm: bool | None = None) -
     )
 
 
-def add_correction(out: Tensor, fetch: Fetch, *, asm: bool | None = None) -> Tensor:
+def add_correction(
+    out: Tensor, fetch: Fetch, *, stream: Tensor | None = None, asm: bool | None = None
+) -> Tensor:
     """Add the fetched correction to the first outputs of `out` [1, n_out or more], float32 or bf16, in place.
 
-    Adds nothing while k_chunk in effect is 0. Returns `out`; raises ValueError for a batch of several.
+    With `stream` [1, n_out], float32 or bf16, `out` stays and the corrected output is added to `stream`: one
+    kernel does for a residual connection and a correction. While k_chunk in effect is 0 there is no
+    correction. Returns what was added to; raises ValueError for a batch of several.
     """
     residual = fetch.residual
-    if out.numel() != out.shape[-1] or out.shape[-1] < residual.rows:
-        raise ValueError(f"a correction of {residual.rows} outputs does not fit {tuple(out.shape)}")
+    _check_outputs(out, residual.rows)
+    if stream is not None and (stream.numel() != residual.rows or out.shape[-1] != residual.rows):
+        raise ValueError(f"a stream of {stream.numel()} values does not fit {out.shape[-1]} outputs")
     launch(
         add_correction_kernel,
         (-(-residual.rows // _OUTPUTS_AT_ONCE),),
         out,
-        fetch.partial,
-        residual.scale,
-        fetch.selection.common,
-        fetch.selection.control,
+        out if stream is None else stream,
+        *_corrections(fetch),
         residual.rows,
+        fetch.partial.shape[1],
+        STREAM=stream is not None,
+        SPLITS=fetch.config.splits,
+        BLOCK=_OUTPUTS_AT_ONCE,
+        asm=asm,
+        num_warps=_ADDING_WARPS,
+    )
+    return out if stream is None else stream
+
+
+def gate_corrected(out: Tensor, fetch: Fetch, gated: Tensor, *, asm: bool | None = None) -> Tensor:
+    """silu(first half) * second half of `out` [1, 2 n] and its correction, into `gated` [1, n].
+
+    Takes the place of the gate in `prepare`, which would have to read the correction once for each of its
+    programs. Raises ValueError when the shapes do not fit.
+    """
+    _check_outputs(out, fetch.residual.rows)
+    middle = gated.numel()
+    if out.shape[-1] != 2 * middle or fetch.residual.rows != 2 * middle:
+        raise ValueError(f"{middle} gated values do not fit {out.shape[-1]} outputs")
+    launch(
+        gate_kernel,
+        (-(-middle // _OUTPUTS_AT_ONCE),),
+        out,
+        gated,
+        *_corrections(fetch),
+        middle,
         fetch.partial.shape[1],
         SPLITS=fetch.config.splits,
         BLOCK=_OUTPUTS_AT_ONCE,
         asm=asm,
         num_warps=_ADDING_WARPS,
     )
-    return out
+    return gated
+
+
+def _corrections(fetch: Fetch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return fetch.partial, fetch.residual.scale, fetch.selection.common, fetch.selection.control
+
+
+def _check_outputs(out: Tensor, rows: int) -> None:
+    if out.numel() != out.shape[-1] or out.shape[-1] < rows:
+        raise ValueError(f"a correction of {rows} outputs does not fit {tuple(out.shape)}")

@@ -51,20 +51,52 @@ def correction_sum(
 @triton.jit(do_not_specialize=("rows", "stride"))
 def add_correction_kernel(
     out: tl.tensor,
+    stream: tl.tensor,
     partial: tl.tensor,
     scale: tl.tensor,
     common: tl.tensor,
     control: tl.tensor,
     rows: tl.tensor,
     stride: tl.tensor,
+    STREAM: tl.constexpr,
     SPLITS: tl.constexpr,
     BLOCK: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
-    """out += scale * common * sum of partials, unless k_chunk in effect is 0."""
+    """out += scale * common * sum of partials, unless k_chunk in effect is 0; with STREAM, stream += that."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < rows
+    value = tl.load(out + at, mask=inside, other=0.0).to(tl.float32)
     if tl.load(control + 1) > 0:
-        value = tl.load(out + at, mask=inside, other=0.0).to(tl.float32)
         value += correction_sum(partial, scale, common, at, inside, stride, SPLITS)
+    if STREAM:
+        value += tl.load(stream + at, mask=inside, other=0.0).to(tl.float32)
+        tl.store(stream + at, as_type(value, stream.dtype.element_ty, ASM), mask=inside)
+    else:
         tl.store(out + at, as_type(value, out.dtype.element_ty, ASM), mask=inside)
+
+
+@triton.jit(do_not_specialize=("middle", "stride"))
+def gate_kernel(
+    out: tl.tensor,
+    gated: tl.tensor,
+    partial: tl.tensor,
+    scale: tl.tensor,
+    common: tl.tensor,
+    control: tl.tensor,
+    middle: tl.tensor,
+    stride: tl.tensor,
+    SPLITS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ASM: tl.constexpr,
+) -> None:
+    """gated = silu(first half of out) * second half, both with their corrections."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < middle
+    gate = tl.load(out + at, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(out + middle + at, mask=inside, other=0.0).to(tl.float32)
+    if tl.load(control + 1) > 0:
+        gate += correction_sum(partial, scale, common, at, inside, stride, SPLITS)
+        up += correction_sum(partial, scale, common, middle + at, inside, stride, SPLITS)
+    value = gate / (1.0 + tl.exp(-gate)) * up
+    tl.store(gated + at, as_type(value, gated.dtype.element_ty, ASM), mask=inside)

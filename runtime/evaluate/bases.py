@@ -92,7 +92,7 @@ def _served(base: BaseWish, setting: Setting) -> Maker:
 
     def make(source: BlockSource) -> MadeBlock:
         try:
-            return {kind: Made.of(*one) for kind, one in made.block(source.seen()).items()}
+            return {kind: Made.of(*one) for kind, one in made.block(source.seen(needs_inputs(base))).items()}
         except ValueError as error:
             raise DecdecError(f"Block {source.index} cannot become {base.name}", str(error)) from error
 

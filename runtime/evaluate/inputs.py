@@ -46,12 +46,13 @@ class BlockSource:
         """The weights as they are."""
         return {kind: Dense(torch.cat(self.parts[kind]).to(self.device)) for kind in LINEAR_KINDS}
 
-    def seen(self) -> walk.BlockInputs:
-        """The block as quantisers take it; without inputs it was shown no token."""
+    def seen(self, with_inputs: bool) -> walk.BlockInputs:
+        """The block as quantisers take it; without inputs, to those that do not look at any."""
         weights = {kind: torch.cat(self.parts[kind]) for kind in LINEAR_KINDS}
-        texts = {kind: [weights[kind].new_empty(0, weights[kind].shape[1])] for kind in LINEAR_KINDS}
-        shown = texts if self.inputs is None else self.inputs.texts
-        moments = {kind: InputMoments(torch.cat(shown[kind])) for kind in LINEAR_KINDS}
+        inputs = {kind: torch.empty(0, weights[kind].shape[1]) for kind in LINEAR_KINDS}
+        if with_inputs and self.inputs is not None:
+            inputs = {kind: torch.cat(texts) for kind, texts in self.inputs.texts.items()}
+        moments = {kind: InputMoments(inputs[kind]) for kind in LINEAR_KINDS}
         return walk.BlockInputs(self.index, weights, moments)
 
 

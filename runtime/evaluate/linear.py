@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
+from kernels.cpu.masks import bucket_rows, exact_rows
 from kernels.dec import bucket_mask, exact_mask, random_mask, static_mask
 from runtime.calibration import InputStatistics
 from runtime.evaluate.request import Select
@@ -25,7 +27,7 @@ class Recall:
 
     def add(self, x: torch.Tensor, mask: torch.Tensor, k_chunk: int) -> None:
         """Take in inputs [tokens, n_in] and the channels selected in them."""
-        best = exact_mask(x, k_chunk)
+        best = largest(x, k_chunk)
         self.found += int((best & mask).sum())
         self.wanted += int(best.sum())
 
@@ -105,17 +107,37 @@ class Corrected:
 def mask_rule(select: Select, statistics: InputStatistics | None, seed: int, device: torch.device) -> Mask:
     """The rule of a linear; bucket and static need statistics of its calibrated x / c."""
     if select == "exact":
-        return exact_mask
+        return largest
     if select == "random":
         generator = torch.Generator(device).manual_seed(seed)
         return lambda x, k: random_mask(x, k, generator)
     if statistics is None:
         raise ValueError(f"selection {select} needs calibration")
     if select == "bucket":
-        profile = statistics.profile
-        return lambda x, k: bucket_mask(x, k, profile)
+        return _bucketed(statistics.profile)
     importance = statistics.mean_square.to(device)
     return lambda x, k: static_mask(x, k, importance)
+
+
+def largest(x: torch.Tensor, k_chunk: int) -> torch.Tensor:
+    """The true largest magnitudes of every chunk."""
+    if _compiled(x):
+        return torch.from_numpy(exact_rows(x.numpy(), k_chunk))
+    return exact_mask(x, k_chunk)
+
+
+def _bucketed(profile: torch.Tensor) -> Mask:
+    def mask(x: torch.Tensor, k_chunk: int) -> torch.Tensor:
+        if _compiled(x):
+            return torch.from_numpy(bucket_rows(x.numpy(), k_chunk, profile.numpy()))
+        return bucket_mask(x, k_chunk, profile)
+
+    return mask
+
+
+def _compiled(x: torch.Tensor) -> bool:
+    """Whether the compiled rules hold for these inputs: in host memory, and all finite, or their sum is not."""
+    return x.device.type == "cpu" and math.isfinite(float(x.sum()))
 
 
 def int8_rounded(weight: torch.Tensor, scale: str) -> torch.Tensor:

@@ -8,6 +8,21 @@ from dataclasses import dataclass
 import torch
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The reference's predictions, made once for all rows: p [T, vocab], its logarithm, first choices [T]."""
+
+    log_p: torch.Tensor
+    p: torch.Tensor
+    first: torch.Tensor
+
+    @classmethod
+    def of(cls, logits: torch.Tensor) -> Reference:
+        """From float32 logits [T, vocab]."""
+        log_p = logits.log_softmax(-1)
+        return cls(log_p, log_p.exp(), log_p.argmax(-1))
+
+
 @dataclass(slots=True)
 class Score:
     """Sums over predictions: negative log likelihood, KL(reference || model) in nats, equal first choices."""
@@ -17,13 +32,13 @@ class Score:
     kl: float = 0.0
     agreeing: int = 0
 
-    def add(self, logits: torch.Tensor, reference: torch.Tensor, targets: torch.Tensor) -> None:
-        """Take in float32 logits [T, vocab] of model and reference, and the true tokens int64 [T]."""
-        ours, theirs = logits.log_softmax(-1), reference.log_softmax(-1)
+    def add(self, logits: torch.Tensor, reference: Reference, targets: torch.Tensor) -> None:
+        """Take in float32 logits [T, vocab] of the model, and the true tokens int64 [T]."""
+        ours = logits.log_softmax(-1)
         self.predictions += len(targets)
         self.nll -= float(ours.gather(1, targets[:, None]).double().sum())
-        self.kl += float((theirs.exp() * (theirs - ours)).sum(-1).double().sum())
-        self.agreeing += int((ours.argmax(-1) == theirs.argmax(-1)).sum())
+        self.kl += float((reference.p * (reference.log_p - ours)).sum(-1).double().sum())
+        self.agreeing += int((ours.argmax(-1) == reference.first).sum())
 
     @property
     def mean_nll(self) -> float:

@@ -13,7 +13,7 @@ from runtime.evaluate.inputs import BlockSource, Calibration
 from runtime.evaluate.linear import Recall
 from runtime.evaluate.request import BaseWish, Request, Row
 from runtime.evaluate.runner import Runner
-from runtime.evaluate.score import Score
+from runtime.evaluate.score import Reference, Score
 from runtime.evaluate.variants import BlockBase
 from runtime.model.decoder import Block
 from runtime.progress import JobContext
@@ -132,7 +132,7 @@ class Walk:
         for start in range(self._request.prompt, len(window) - 1, rows):
             stop = min(start + rows, len(window) - 1)
             targets = window[start + 1 : stop + 1]
-            reference = self._runner.logits(self.streams[None].states[number][start:stop])
+            reference = Reference.of(self._runner.logits(self.streams[None].states[number][start:stop]))
             for stream in self.streams.values():
                 logits = self._runner.logits(stream.states[number][start:stop])
                 stream.score.add(logits, reference, targets)

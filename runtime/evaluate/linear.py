@@ -136,7 +136,7 @@ def _bucketed(profile: torch.Tensor) -> Mask:
 
 
 def _compiled(x: torch.Tensor) -> bool:
-    """Whether the compiled rules hold for these inputs: in host memory, and all finite, or their sum is not."""
+    """Whether the compiled rules hold for these inputs: in host memory, and finite, as their sum shows."""
     return x.device.type == "cpu" and math.isfinite(float(x.sum()))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runtime.store.oserrors import translated
+from runtime.pictures import new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,12 +17,7 @@ _MARKERS = "os^Dv*"
 
 def draw_efficiency(rows: Sequence[Row], path: Path) -> None:
     """Efficiency of the block against its measured slowdown, a line for each base and ratio."""
-    # Imported here: it takes most of a second that only pictures need.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.5, 4.8), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(7.5, 4.8)
     axes = figure.subplots()
     for number, (name, mine) in enumerate(_lines(rows).items()):
         _draw_line(axes, name, mine, number)
@@ -31,8 +26,7 @@ def draw_efficiency(rows: Sequence[Row], path: Path) -> None:
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=9)
-    with translated(path, f"Drawing {path.name}"):
-        figure.savefig(path)
+    save(figure, path)
 
 
 def _lines(rows: Sequence[Row]) -> dict[str, list[Row]]:

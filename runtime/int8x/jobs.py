@@ -18,6 +18,7 @@ from runtime.int8x.reader import Int8xReader
 from runtime.int8x.report import by_kind, combine, is_decoder_linear
 from runtime.int8x.tally import Tally
 from runtime.int8x.verifying import Compare, comparison, source_at_hand, survey
+from runtime.pictures import require_suffix
 from runtime.progress import JobContext
 from runtime.protocol.quality import Quality
 from runtime.sources import catalogue
@@ -76,7 +77,7 @@ def inspect(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     """
     picture = Path(args["plot"]) if args.get("plot") else None
     if picture:
-        plot.require_suffix(picture)
+        require_suffix(picture)
     folder, _ = _locate(args)
     reader = Int8xReader(folder)
     quantization = reader.config["quantization_config"]

@@ -9,41 +9,25 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from kernels.int8x.levels import largest
-from runtime.errors import DecdecError
 from runtime.int8x.report import TensorReport, combine
 from runtime.int8x.tally import Tally
-from runtime.store.oserrors import translated
+from runtime.pictures import new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = (".svg", ".png")
 # Widths of fewer weights than this share would only clutter the picture.
 MARKED_SHARE = 0.04
 PLAIN_BITS = 8
 # Rarer values than this are noise in the picture.
 LEAST_SHARE = 1e-8
 LABEL_POINTS = 12
-DOTS_PER_INCH = 150
 _MARKERS = "osD^vP*Xdhp<>"
-
-
-def require_suffix(path: Path) -> None:
-    """DecdecError unless the file's name says a kind of picture that can be drawn."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise DecdecError(
-            f"{path.name} cannot be drawn", "its name ends in neither .svg nor .png", "choose one of them", 2
-        )
 
 
 def draw(path: Path, title: str, tally: Tally, reports: Sequence[TensorReport]) -> None:
     """Draw a histogram of all weights by stream, and the size of every tensor against its entropy."""
-    # Imported here: it takes most of a second that only this picture needs.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 5.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(13, 5.6)
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     total = combine("total", reports)
     figure.suptitle(
@@ -52,8 +36,7 @@ def draw(path: Path, title: str, tally: Tally, reports: Sequence[TensorReport]) 
     )
     _draw_histogram(left, tally)
     _draw_tensors(right, reports)
-    with translated(path, f"Drawing {path.name}"):
-        figure.savefig(path, dpi=DOTS_PER_INCH)
+    save(figure, path)
 
 
 def _draw_histogram(axes: Axes, tally: Tally) -> None:

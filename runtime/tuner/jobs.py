@@ -10,6 +10,7 @@ import msgspec
 
 from runtime import device
 from runtime.engine.bench_linears import StepMeasurer
+from runtime.pictures import require_suffix
 from runtime.progress import JobContext
 from runtime.protocol.commands import Tune
 from runtime.store.locks import exclusive
@@ -38,7 +39,7 @@ def tune(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     command = msgspec.convert({key: value for key, value in args.items() if key != "plot"}, Tune)
     picture = Path(args["plot"]) if args.get("plot") else None
     if picture:
-        plot.require_suffix(picture)
+        require_suffix(picture)
     index = device.wanted_gpu()
     with exclusive("tune", "Tuning"):
         target = cpu_target(command, ctx) if index is None else gpu_target(command, index, ctx)

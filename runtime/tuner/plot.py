@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.errors import DecdecError
 from runtime.layers.base import LINEAR_KINDS, LinearKind
-from runtime.store.oserrors import translated
+from runtime.pictures import new_figure, save
 from runtime.tuner.costs import knee
 from runtime.tuner.search import DETENTS, at
 from runtime.tuner.tuning import Tuned
@@ -15,27 +14,12 @@ from runtime.tuner.tuning import Tuned
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = (".svg", ".png")
-DOTS_PER_INCH = 150
 _MARKERS = "osD^"
-
-
-def require_suffix(path: Path) -> None:
-    """DecdecError unless the file's name says a kind of picture that can be drawn."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise DecdecError(
-            f"{path.name} cannot be drawn", "its name ends in neither .svg nor .png", "choose one of them", 2
-        )
 
 
 def draw(path: Path, title: str, tuned: Tuned) -> None:
     """Draw latency against k_chunk for every linear, its knee marked, and the tables along the slider."""
-    # Imported here: it takes most of a second that only this picture needs.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 5.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(13, 5.2)
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     figure.suptitle(title)
     for i, kind in enumerate(LINEAR_KINDS):
@@ -47,8 +31,7 @@ def draw(path: Path, title: str, tuned: Tuned) -> None:
     left.legend(fontsize=9)
     left.grid(alpha=0.25)
     _draw_path(right, tuned)
-    with translated(path, f"Drawing {path.name}"):
-        figure.savefig(path, dpi=DOTS_PER_INCH)
+    save(figure, path)
 
 
 def _draw_latency(axes: Axes, tuned: Tuned, kind: LinearKind, number: int) -> None:

@@ -4,6 +4,7 @@ import pytest
 from PIL import Image
 
 from runtime.errors import DecdecError
+from runtime.pictures import DOTS_PER_INCH, require_suffix
 from runtime.tuner import plot, tuning
 from runtime.tuner.costs import knee
 from tests.runtime.tuner.simulated import SimulatedDevice
@@ -16,7 +17,7 @@ def test_curves_knees_and_path_are_drawn(tmp_path):
     assert text.startswith("<?xml")
     plot.draw(tmp_path / "knees.png", "title", tuned)
     with Image.open(tmp_path / "knees.png") as picture:
-        assert picture.width == 13 * plot.DOTS_PER_INCH
+        assert picture.width == 13 * DOTS_PER_INCH
 
 
 def test_the_marked_knees_are_those_of_the_curves(tmp_path, monkeypatch):
@@ -35,4 +36,4 @@ def test_the_marked_knees_are_those_of_the_curves(tmp_path, monkeypatch):
 
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(DecdecError, match=r"neither \.svg nor \.png"):
-        plot.require_suffix(tmp_path / "knees.pdf")
+        require_suffix(tmp_path / "knees.pdf")

@@ -29,6 +29,7 @@ REPLAYS = 1000
 _DETERMINISM_PCT = 5.0
 # A single slowdown is aimed at closely: what was measured stands beside it.
 _CLOSE_PCT = 0.15
+_STEP_REPLAYS = 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +153,13 @@ def correction_error(block: TunedBlock, table: KChunk) -> float:
     return max(errors)
 
 
-def adding_rows(block: TunedBlock) -> Iterator[Row]:
-    """What it takes to add the sums by kernels of their own, where no later kernel does it on its way."""
-    fetching = block.measurer.fetching(block.tuned.launches)
-    calls = block.measurer.block.calls
-    without, adding = Replay(calls(fetching)), Replay(calls(fetching, adding=True))
+def step_rows(block: TunedBlock) -> Iterator[Row]:
+    """The tables where results are used as in a decode step: sums and gate included on both sides."""
+    device_block, copies = block.measurer.block, block.measurer.block.copies
+    base = Replay(device_block.step_calls({}))
+    graph = Replay(device_block.step_calls(block.measurer.fetching(block.tuned.launches)))
     for detent in block.tuned.detents[1:]:
-        block.measurer.block.set_table({kind: getattr(detent.k_chunk, kind) for kind in LINEAR_KINDS})
-        added, base = adding.added_to(without, 15)
-        copies = block.measurer.block.copies
-        yield {**block.table(detent), "us": base / copies, "adding us": added / copies}
+        device_block.set_table({kind: getattr(detent.k_chunk, kind) for kind in LINEAR_KINDS})
+        added, base_us = graph.added_to(base, _STEP_REPLAYS)
+        row = {**block.table(detent), "measured %": detent.measured_pct, "step's base us": base_us / copies}
+        yield {**row, "added us": added / copies, "of the step %": 100 * added / base_us}

@@ -17,11 +17,11 @@ import torch
 from runtime.bench import dec_gpu_plots
 from runtime.bench.dec_blocks import (
     TunedBlock,
-    adding_rows,
     efficiency_rows,
     fresh_tuning,
     promise_rows,
     same_bits,
+    step_rows,
     tune_block,
 )
 from runtime.bench.dec_pairs import RATIOS, knee_rows, pair_rows
@@ -50,12 +50,14 @@ NOTES = {
     " before. share: TB/s over those of bf16 by cuBLAS in the same run.",
     "compensation": "The fetch alone, in a kernel of its own; its start counts.",
     "pairs": _PARTS + " ready: selection and idle fetch programs, nothing corrected.",
-    "blocks": _PARTS + " All four linears in one graph, selection included; the kernel or prologue that adds"
-    " the sums is not. k_chunk as the tuner chose it when bytes are what counts.",
+    "blocks": _PARTS + " All four linears in one graph, selection included, sums not (see steps). Tables and"
+    " launches that the tuner finds for one slowdown when bytes count; one for all: with one choice of"
+    " launches.",
     "promise": "As under tuner, with more base rows; a table's worth is its gain in perplexity.",
     "knees": "3 bits: largest k_chunk of a linear alone within a slowdown, beside the paper's knees.",
     "same bits": "Results filled with NaN before every replay; compared bit by bit with the first.",
-    "adding": "Kernels that add the sums, where no later kernel does: microseconds a block of four linears.",
+    "steps": "Sums included: into the residual stream after o and down, in the gate after gate_up, by a kernel"
+    " of its own after qkv, where a step has its attention. The base has the stream and the gate, too.",
 }
 
 
@@ -77,7 +79,7 @@ class Measurements:
         for ratio in RATIOS:
             run(f"blocks {FOUR_BIT} x{ratio:g}", partial(self.block_rows, FOUR_BIT, ratio))
         run("same bits", self.same_bits_rows)
-        run("adding", self.adding_rows)
+        run("steps", self.step_rows)
         run("pairs", lambda: pair_rows(self.device, self.link))
         for ratio in RATIOS[1:]:
             run(f"promise {FOUR_BIT} x{ratio:g}", partial(self.promise_rows, FOUR_BIT, ratio))
@@ -123,10 +125,10 @@ class Measurements:
         for block in list(self.blocks.values()):
             yield same_bits(block)
 
-    def adding_rows(self) -> Iterator[Row]:
-        """What the sums take; blocks end their use here, for they fill the device."""
+    def step_rows(self) -> Iterator[Row]:
+        """With the sums; blocks end their use here, for they fill the device."""
         for block in list(self.blocks.values()):
-            yield from adding_rows(block)
+            yield from step_rows(block)
         self.blocks.clear()
         torch.cuda.empty_cache()
 

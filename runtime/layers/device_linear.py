@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kernels.gpu.dec.correction import add_correction
+from kernels.gpu.dec.correction import add_correction, gate_corrected
 from kernels.gpu.dec.fetch import Fetch, FetchConfig, ResidualRows, new_fetch
 from kernels.gpu.dec.selection import Selection, new_selection
 from kernels.gpu.lowbit.group_product import GroupConfig, default_config, group_product
@@ -102,6 +102,22 @@ class DeviceLinear:
             x, prologue, self.buffers.selection if fetch else None, self.buffers.prepared
         )
         return multiply_prepared(self.weights, prepared, self.buffers.out, fetch, self._config)
+
+    def add_to(self, stream: Tensor, corrected: bool = True) -> Tensor:
+        """Add what `multiply` gave, and its correction, to `stream` [1, n], the first n outputs; gives it."""
+        out = self.buffers.out[:, : stream.numel()]
+        if corrected and self.fetch is not None:
+            return add_correction(out, self.fetch, stream=stream)
+        return stream.add_(out)
+
+    def gate(self, gated: Tensor) -> Tensor:
+        """silu(first half) * second half of what `multiply` gave, corrected, into `gated` [1, n_out / 2].
+
+        Without a correction the next linear's prologue does the same with less.
+        """
+        if self.fetch is None:
+            raise ValueError("a linear without a residual is gated by the next one's prologue")
+        return gate_corrected(self.buffers.out[:, : 2 * gated.numel()], self.fetch, gated)
 
     def few(self, x: Tensor, prologue: Prologue = NOTHING) -> Tensor:
         """Up to 8 tokens without correction: x [tokens, n_in] -> [tokens, n_out], a new tensor."""

@@ -97,6 +97,16 @@ class DeviceBlock:
             if kind in kinds
         ]
 
+    def step_calls(self, fetching: Mapping[LinearKind, FetchConfig]) -> list[Callable[[], object]]:
+        """As `calls`, and what a decode step does with the results: gate, and sums into the residual stream.
+
+        All kinds must be there. Sums of qkv have a kernel of their own, which a step's attention would spare.
+        """
+        stream = torch.zeros(1, self.shapes["o"][0], device=self._buffers["o"].out.device)
+        gated = torch.zeros(1, self.shapes["down"][1], device=stream.device)
+        corrected = bool(fetching)
+        return [partial(self._step, block, stream, gated, corrected) for block in self.linears(fetching)]
+
     def buffers(self, kind: LinearKind) -> DeviceBuffers:
         """What the linears of a kind share."""
         return self._buffers[kind]
@@ -104,6 +114,20 @@ class DeviceBlock:
     def _call(self, kind: LinearKind, linear: DeviceLinear, adding: bool) -> Callable[[], object]:
         source = self.sources[kind]
         return partial(linear.decode if adding else linear.multiply, source.x, source.prologue)
+
+    def _step(
+        self, block: Mapping[LinearKind, DeviceLinear], stream: Tensor, gated: Tensor, corrected: bool
+    ) -> None:
+        block["qkv"].decode(self.sources["qkv"].x, self.sources["qkv"].prologue, corrected)
+        block["o"].multiply(self.sources["o"].x, NOTHING, corrected)
+        block["o"].add_to(stream, corrected)
+        block["gate_up"].multiply(self.sources["gate_up"].x, self.sources["gate_up"].prologue, corrected)
+        if corrected:
+            block["down"].multiply(block["gate_up"].gate(gated))
+        else:
+            gate, up = block["gate_up"].buffers.out[0, : 2 * gated.numel()].chunk(2)
+            block["down"].multiply(gate, Prologue(up=up), corrected)
+        block["down"].add_to(stream, corrected)
 
     def _linear(self, kind: LinearKind, weights: Weights, fetching: FetchConfig | None) -> DeviceLinear:
         residual = None if fetching is None else self.sources[kind].residual

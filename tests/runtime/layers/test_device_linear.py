@@ -147,3 +147,25 @@ def test_int8x_planes_are_multiplied_too():
     assert relative(linear.decode(x.to(DEVICE)), 0.01 * q.double() @ x.double()) < 1e-6
     assert linear.bytes_in_memory() == weights.nbytes
     assert product_warps(weights) >= 1
+
+
+def test_results_go_into_the_residual_stream_with_their_corrections():
+    linear, base, rows = sample(4)
+    linear.buffers.set_k_chunk(16)
+    x, stream = torch.randn(N_IN), torch.randn(1, N_OUT)
+    linear.multiply(x.to(DEVICE))
+    found = linear.add_to(stream.clone().to(DEVICE))
+    assert relative(found, stream[0].double() + corrected(base, rows, x, 16)) < 3e-6
+    linear.multiply(x.to(DEVICE), corrected=False)
+    plain = linear.add_to(stream.clone().to(DEVICE), corrected=False)
+    assert relative(plain, stream[0].double() + base @ x.double()) < 3e-6
+
+
+def test_a_gate_takes_both_halves_with_their_corrections():
+    linear, base, rows = sample(4)
+    linear.buffers.set_k_chunk(16)
+    x = torch.randn(N_IN)
+    linear.multiply(x.to(DEVICE))
+    found = linear.gate(torch.empty(1, N_OUT // 2, device=DEVICE))
+    gate, up = corrected(base, rows, x, 16).chunk(2)
+    assert relative(found, torch.nn.functional.silu(gate) * up) < 1e-5

@@ -74,3 +74,17 @@ def test_a_call_of_a_block_corrects_what_its_table_says():
     assert not torch.equal(call(), plain)
     block.set_table({"o": 0})
     assert torch.equal(call(), plain)
+
+
+def test_a_step_does_the_same_with_and_without_being_ready_to_correct():
+    shapes = {"qkv": (16, 128), "o": (16, 128), "gate_up": (256, 128), "down": (16, 128)}
+    block = DeviceBlock(shapes, makers("awq4", CPU), CPU, copies=1)
+    block.set_table(dict.fromkeys(shapes, 0))
+    (base,), (ready,) = block.step_calls({}), block.step_calls(dict.fromkeys(shapes, FetchConfig(4, 1)))
+    base()
+    plain = block.buffers("down").out.clone()
+    ready()
+    assert torch.allclose(block.buffers("down").out, plain, rtol=1e-4, atol=1e-4 * float(plain.abs().max()))
+    block.set_table({"gate_up": 32})
+    ready()
+    assert not torch.allclose(block.buffers("down").out, plain, rtol=1e-3)

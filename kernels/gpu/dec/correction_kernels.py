@@ -33,19 +33,19 @@ def fetch_kernel(
 
 @triton.jit
 def correction_sum(
-    partial: tl.tensor,
-    scale: tl.tensor,
-    common: tl.tensor,
-    at: tl.tensor,
-    mask: tl.tensor,
-    stride: tl.tensor,
-    SPLITS: tl.constexpr,
+    corrections: tl.tuple, at: tl.tensor, mask: tl.tensor, stride: tl.tensor, SPLITS: tl.constexpr
 ) -> tl.tensor:
-    """The correction float32 of outputs `at`; `stride` values lie between the partial sums of two splits."""
+    """The correction float32 of outputs `at`, 0 while k_chunk in effect is 0.
+
+    corrections = (partial, scale, common, control); `stride` values lie between the partial sums of two
+    splits. They are read before it is known whether they hold anything: one wait less.
+    """
+    partial, scale, common, control = corrections
     total = tl.load(partial + at, mask=mask, other=0.0)
     for split in tl.static_range(1, SPLITS):
         total += tl.load(partial + split * stride + at, mask=mask, other=0.0)
-    return total * (tl.load(scale + at, mask=mask, other=0.0) * tl.load(common))
+    total *= tl.load(scale + at, mask=mask, other=0.0) * tl.load(common)
+    return tl.where(tl.load(control + 1) > 0, total, 0.0)
 
 
 @triton.jit(do_not_specialize=("rows", "stride"))
@@ -63,12 +63,12 @@ def add_correction_kernel(
     BLOCK: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
-    """out += scale * common * sum of partials, unless k_chunk in effect is 0; with STREAM, stream += that."""
+    """out += correction; with STREAM, stream += out + correction and out stays."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < rows
     value = tl.load(out + at, mask=inside, other=0.0).to(tl.float32)
-    if tl.load(control + 1) > 0:
-        value += correction_sum(partial, scale, common, at, inside, stride, SPLITS)
+    corrections = (partial, scale, common, control)
+    value += correction_sum(corrections, at, inside, stride, SPLITS)
     if STREAM:
         value += tl.load(stream + at, mask=inside, other=0.0).to(tl.float32)
         tl.store(stream + at, as_type(value, stream.dtype.element_ty, ASM), mask=inside)
@@ -95,8 +95,8 @@ def gate_kernel(
     inside = at < middle
     gate = tl.load(out + at, mask=inside, other=0.0).to(tl.float32)
     up = tl.load(out + middle + at, mask=inside, other=0.0).to(tl.float32)
-    if tl.load(control + 1) > 0:
-        gate += correction_sum(partial, scale, common, at, inside, stride, SPLITS)
-        up += correction_sum(partial, scale, common, middle + at, inside, stride, SPLITS)
+    corrections = (partial, scale, common, control)
+    gate += correction_sum(corrections, at, inside, stride, SPLITS)
+    up += correction_sum(corrections, middle + at, inside, stride, SPLITS)
     value = gate / (1.0 + tl.exp(-gate)) * up
     tl.store(gated + at, as_type(value, gated.dtype.element_ty, ASM), mask=inside)

@@ -64,13 +64,14 @@ class ResidualRows:
 class FetchConfig:
     """How rows are fetched: every warp reads one segment of each splits-th row, `rows` of them in flight.
 
-    The fewest rounds decide the time, so splits * rows should be the number of listed channels or a
-    fraction. `ahead`: a warp reads the next round's list while it waits (more registers).
+    Time goes by rounds of rows * splits channels, so k_chunk is best at the end of one; what all warps have
+    in flight should be what the link needs and no more (`default_fetch_config`). `ahead`: a warp reads the
+    next round's list while it waits (more registers).
     """
 
-    rows: int = 16
+    rows: int = 8
     splits: int = 1
-    ahead: bool = False
+    ahead: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.rows <= 16 or self.splits < 1:

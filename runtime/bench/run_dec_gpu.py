@@ -50,8 +50,8 @@ NOTES = {
     " before. share: TB/s over those of bf16 by cuBLAS in the same run.",
     "compensation": "The fetch alone, in a kernel of its own; its start counts.",
     "pairs": _PARTS + " ready: selection and idle fetch programs, nothing corrected.",
-    "blocks": _PARTS + " All four linears in one graph, selection included, sums not (see steps). Tables and"
-    " launches that the tuner finds for one slowdown when bytes count; one for all: with one choice of"
+    "blocks": _PARTS + " All four linears in one graph, selection included, sums not (see steps). Tables"
+    " and launches that the tuner finds for one slowdown when bytes count; one for all: with one choice of"
     " launches.",
     "promise": "As under tuner, with more base rows; a table's worth is its gain in perplexity.",
     "knees": "3 bits: largest k_chunk of a linear alone within a slowdown, beside the paper's knees.",

@@ -7,17 +7,12 @@ from runtime.protocol.events import KChunk, Progress
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _STEP_TITLES = {
     "download": "Download",
+    "continuations": "Calibration texts",
     "encode": "Encode INT8-X",
-    "quantise": "Quantise",
-    "quantize": "Quantise",
-    "residual": "Residuals",
-    "calibrate": "Calibrate",
-    "profile": "Calibrate",
+    "allocate": "Choose bits",
     "wait": "Wait for idle",
-    "tune": "Tune",
-    "load": "Load",
-    "eval": "Evaluate",
-    "verify": "Verify",
+    "mt_bench": "MT-Bench",
+    "bbh": "BIG-Bench Hard",
 }
 
 

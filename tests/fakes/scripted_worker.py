@@ -36,9 +36,9 @@ PATH = tuple(
 )
 PREPARE_STEPS = [
     ("download", 92_871_040, "bytes"),
+    ("sensitivity", 60, "blocks"),
     ("encode", 134_515_008, "weights"),
-    ("quantise", 60, "tensors"),
-    ("calibrate", 8192, "tokens"),
+    ("quantise", 30, "blocks"),
 ]
 
 

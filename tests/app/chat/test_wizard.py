@@ -40,8 +40,8 @@ async def test_from_nothing_to_an_answer(worker):
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ChatScreen))
         steps = [e.step for e in events if isinstance(e, Progress) and e.job != "doctor"]
-        assert list(dict.fromkeys(steps))[:2] == ["download", "encode"]
-        assert steps.index("encode") < steps.index("tune")
+        assert list(dict.fromkeys(steps))[:4] == ["download", "sensitivity", "encode", "quantise"]
+        assert steps.index("quantise") < steps.index("tune")
         await until(pilot, lambda: app.session.slider.enabled)
         await ask(app, pilot, "hi")
         assert app.session.model == MODEL

@@ -56,8 +56,8 @@ NOTES = {
     "promise": "As under tuner, with more base rows; a table's worth is its gain in perplexity.",
     "knees": "3 bits: largest k_chunk of a linear alone within a slowdown, beside the paper's knees.",
     "same bits": "Results filled with NaN before every replay; compared bit by bit with the first.",
-    "steps": "Sums included: into the residual stream after o and down, in the gate after gate_up, by a kernel"
-    " of its own after qkv, where a step has its attention. The base has the stream and the gate, too.",
+    "steps": "Sums included: into the residual stream after o and down, in the gate after gate_up, by a"
+    " kernel of its own after qkv, where a step has its attention. The base has stream and gate, too.",
 }
 
 

@@ -32,8 +32,8 @@ class DeviceMeasurer:
 
     joint_trials = MOST_TRIALS
 
-    def __init__(self, block: DeviceBlock, link_gb_s: float, adding: bool = False) -> None:
-        self.block, self.link_gb_s, self._adding = block, link_gb_s, adding
+    def __init__(self, block: DeviceBlock, link_gb_s: float) -> None:
+        self.block, self.link_gb_s = block, link_gb_s
         self.shapes = {
             kind: FetchShape(*block.shapes[kind], product_warps(weights))
             for kind, weights in block.weights[0].items()
@@ -88,8 +88,7 @@ class DeviceMeasurer:
         """The captured block, launched so."""
         key = tuple(launches[kind] for kind in LINEAR_KINDS)
         if key not in self._graphs:
-            calls = self.block.calls(self.fetching(launches), adding=self._adding)
-            self._graphs[key] = Replay(calls)
+            self._graphs[key] = Replay(self.block.calls(self.fetching(launches)))
         return self._graphs[key]
 
     def _key(self, kind: LinearKind, launch: Launch) -> tuple[Launch, ...]:

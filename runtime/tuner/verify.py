@@ -74,16 +74,24 @@ class Verifier:
         return table if self._pct(table) <= FREE_PCT else KChunk()
 
     def _settle(self, target: float, floor: KChunk) -> KChunk:
-        """The path's table that fits in the joint measurement, up while there is room, then confirmed.
+        """The path's table that fits in the joint measurement, up while there is room, and confirmed.
 
-        Of many tables tried the one chosen is likely to be one that was measured too fast.
+        Of many tables tried the one chosen is likely to be one that was measured too fast; it is measured
+        again, and the search goes on with what both say.
         """
         aim, tries = target - self.margin(target), iter(range(self.trials))
-        while (table := self._up(aim, self._along(aim, floor, tries), tries)) != floor:
-            self._known[table] = (self._known[table] + self.measure(table)) / 2
-            if self._known[table] <= aim + GOOD_ENOUGH_PCT / 2 or next(tries, None) is None:
+        confirmed = [floor]
+        while abs(self._known[confirmed[-1]] - aim) > GOOD_ENOUGH_PCT:
+            table = self._up(aim, self._along(aim, floor, tries), tries)
+            if table in confirmed:
                 break
-        return table
+            confirmed.append(table)
+            self._known[table] = (self._known[table] + self.measure(table)) / 2
+        within = min(aim + GOOD_ENOUGH_PCT, target)
+        return max((t for t in confirmed if t == floor or self._known[t] <= within), key=self._worth_of)
+
+    def _worth_of(self, table: KChunk) -> float:
+        return sum(self.worth(kind, getattr(table, kind)) for kind in LINEAR_KINDS)
 
     def _along(self, aim: float, floor: KChunk, tries: Iterator[int]) -> KChunk:
         """The richest of the path's tables, not poorer than `floor`, that measures within `aim`.

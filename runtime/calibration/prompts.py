@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 
 import torch
@@ -12,6 +12,8 @@ from runtime.text.encoder import encoder
 
 SEPARATOR = "\n%%\n"
 MAX_TOKENS = 512
+# Of the prompts, as many are read as make this many tokens: time to prepare a model grows with them.
+TOKENS = 4096
 
 
 def prompts() -> list[str]:
@@ -34,10 +36,14 @@ def token_batches(encode: Callable[[str], list[int]], limit: int = 1 << 62) -> l
     return batches
 
 
-def checkpoint_texts(checkpoint: Checkpoint) -> list[torch.Tensor]:
-    """The prompts as a checkpoint's own tokenizer reads them, joined to texts int64 [T] of MAX_TOKENS.
+def checkpoint_texts(checkpoint: Checkpoint, tokens: int = TOKENS) -> list[torch.Tensor]:
+    """About `tokens` tokens of prompts as a checkpoint's own tokenizer reads them, joined."""
+    return joined(token_batches(encoder(checkpoint), tokens))
+
+
+def joined(batches: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Texts int64 [T] end to end, cut to MAX_TOKENS each.
 
     Long texts are more like a conversation than short prompts: at equal size they lower KL by 6 to 9 %.
     """
-    joined = torch.cat(token_batches(encoder(checkpoint)))
-    return [text for text in joined.split(MAX_TOKENS) if len(text) > 1]
+    return [text for text in torch.cat(list(batches)).split(MAX_TOKENS) if len(text) > 1]

@@ -19,7 +19,7 @@ def decoder():
 
 def test_prompts_are_many_different_and_mixed():
     found = prompts()
-    assert len(found) >= 40
+    assert len(found) >= 120
     assert len(set(found)) == len(found)
     assert all(len(prompt) > 20 and "%%" not in prompt for prompt in found)
     assert any("def " in prompt for prompt in found[:10])

@@ -43,13 +43,18 @@ class Costs:
 
 
 def added_us(curve: Curve, k_chunk: int) -> float:
-    """Microseconds at k_chunk, on a line between measured ones; beyond the last those of the last."""
+    """Microseconds at k_chunk, on a line between measured ones; beyond the last those of the last.
+
+    Below the smallest measured one it costs as much as that: the start is what it pays for.
+    """
     if not curve:
         return 0.0
     low = max((k for k in curve if k <= k_chunk), default=min(curve))
     high = min((k for k in curve if k >= k_chunk), default=max(curve))
     if not k_chunk or low >= high:
         return curve.get(min(k_chunk, high), 0.0)
+    if not low:
+        return curve[high]
     return curve[low] + (curve[high] - curve[low]) * (k_chunk - low) / (high - low)
 
 

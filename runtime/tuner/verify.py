@@ -124,12 +124,12 @@ class Verifier:
         return table
 
     def _steps(self, table: KChunk, too_much: Mapping[LinearKind, int]) -> Iterator[tuple[LinearKind, int]]:
-        """Every kind's next rung, or half the way to what was found to be too much."""
+        """Every kind's next rung, or half the way to what was found too much; the first rung or none."""
         for kind in LINEAR_KINDS:
             now, limit = getattr(table, kind), too_much.get(kind)
             rung = min((k for k in self.costs.added[kind] if k > now), default=now)
             k = rung if limit is None or rung < limit else (now + limit) // 2
-            if k > now:
+            if k > now and (now or k == rung):
                 yield kind, k
 
     def _cost_per_worth(self, table: KChunk, step: tuple[LinearKind, int]) -> float:

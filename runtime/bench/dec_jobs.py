@@ -24,11 +24,10 @@ def kernels(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
         )
     from runtime.bench import run_dec_gpu
 
-    ctx.progress("GPU", 0, 0, "sections", "minutes, for every kernel is compiled first")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(args["out"]) if args.get("out") else Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        report = run_dec_gpu.measure(folder)
+        report = run_dec_gpu.measure(folder, begin=lambda name: ctx.progress("GPU", 0, 0, "sections", name))
     notes = {
         name: [text for start, text in report.notes.items() if name.startswith(start)] for name in report.rows
     }

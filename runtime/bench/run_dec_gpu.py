@@ -7,7 +7,7 @@ triton, numba, msgspec and platformdirs, and matplotlib for the pictures.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from runtime.bench.dec_blocks import (
 )
 from runtime.bench.dec_pairs import RATIOS, knee_rows, pair_rows
 from runtime.bench.dec_products import compensation_rows, product_rows
-from runtime.bench.gpu_report import GpuReport
+from runtime.bench.gpu_report import GpuReport, Section
 from runtime.bench.run_gpu import about
 from runtime.bench.shapes import LLAMA
 from runtime.tuner import plot
@@ -64,13 +64,16 @@ NOTES = {
 class Measurements:
     """The sections, what they share, and the pictures made of them."""
 
-    def __init__(self, report: GpuReport, device: torch.device) -> None:
-        self.report, self.device, self.link = report, device, 0.0
+    def __init__(
+        self, report: GpuReport, device: torch.device, begin: Callable[[str], None] = lambda name: None
+    ) -> None:
+        """`begin` hears of every section before it starts, and may raise to end the run."""
+        self.report, self.device, self.link, self._begin = report, device, 0.0, begin
         self.blocks: dict[str, TunedBlock] = {}
 
     def all(self) -> None:
         """Every section, the most wanted ones first."""
-        run = self.report.run
+        run = self._run
         run("tuner", self.tuner_rows)
         run("link", self.link_rows)
         run("compile", self.compile_rows)
@@ -87,6 +90,10 @@ class Measurements:
             run(f"blocks {base} x1", partial(self.block_rows, base, 1.0))
         run("knees", lambda: knee_rows(self.device, self.link))
         self.draw()
+
+    def _run(self, name: str, section: Section) -> None:
+        self._begin(name)
+        self.report.run(name, section)
 
     def tuner_rows(self) -> Iterator[Row]:
         """The tuner's promise and wall time, nothing compiled before."""
@@ -145,12 +152,17 @@ class Measurements:
         plot.draw(self.report.folder / f"{NAME}-{block.base}-x{block.ratio:g}.svg", title, block.tuned)
 
 
-def measure(folder: Path, seconds: float = SECONDS, only: tuple[str, ...] = ()) -> GpuReport:
-    """All sections into a folder; the report."""
+def measure(
+    folder: Path,
+    seconds: float = SECONDS,
+    only: tuple[str, ...] = (),
+    begin: Callable[[str], None] = lambda name: None,
+) -> GpuReport:
+    """All sections into a folder; the report. `begin` hears of every section."""
     facts = {**about(), "measured by": "python -m runtime.bench.run_dec_gpu"}
     report = GpuReport(folder, facts, seconds, NOTES, only, NAME, TITLE)
     with torch.inference_mode():
-        Measurements(report, torch.device("cuda", torch.cuda.current_device())).all()
+        Measurements(report, torch.device("cuda", torch.cuda.current_device()), begin).all()
     return report
 
 

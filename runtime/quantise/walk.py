@@ -13,6 +13,7 @@ from runtime.model.cache import SinglePass
 from runtime.model.source import SourceModel
 from runtime.progress import JobContext
 from runtime.quantise.inputs import InputMoments
+from runtime.sensitivity.fisher import compute_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +26,13 @@ class BlockInputs:
 
 
 class Listener(Dense):
-    """A dense linear that keeps the inputs it multiplied, rounded to bfloat16: they are many."""
+    """A dense linear that keeps the inputs it multiplied, rounded to bfloat16: they are many.
+
+    It multiplies in bfloat16 itself where the processor does, for the same inputs to within that rounding.
+    """
 
     def __init__(self, weight: torch.Tensor) -> None:
-        super().__init__(weight)
+        super().__init__(weight.to(compute_type()))
         self.seen: list[torch.Tensor] = []
 
     def prefill(self, x: torch.Tensor) -> torch.Tensor:
@@ -54,7 +58,7 @@ def walk(
         ctx.progress("quantise", index, count, "blocks")
         weights = {kind: torch.cat(parts) for kind, parts in model.parts(index).items()}
         block, listeners = model.bare_block(index), {kind: Listener(weights[kind]) for kind in LINEAR_KINDS}
-        block.linears.update(listeners if index >= start else {k: Dense(w) for k, w in weights.items()})
+        block.linears.update(listeners)
         states = [model.decoder.run_block(h, 0, block, SinglePass()) for h in states]
         if index >= start:
             yield BlockInputs(index, weights, {kind: one.moments() for kind, one in listeners.items()})

@@ -21,6 +21,11 @@ NAMES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def full_precision(monkeypatch):
+    monkeypatch.setattr("runtime.quantise.walk.compute_type", lambda: torch.float32)
+
+
 @pytest.fixture(scope="module")
 def tiny():
     return tiny_model("llama")[0].eval()

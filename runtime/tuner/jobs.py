@@ -66,9 +66,11 @@ def gpu_target(command: Tune, index: int, ctx: JobContext) -> Target:
 
 
 def run(target: Target, ctx: JobContext) -> Tuned:
-    """Tuning, with progress "tune" in points."""
+    """Tuning, with progress "tune" in points, then "check" in detents."""
     return tuning.run(
-        target.measurer, progress=lambda done, total: ctx.progress("tune", done, total, "points")
+        target.measurer,
+        progress=lambda done, total: ctx.progress("tune", done, total, "points"),
+        checking=lambda done, total: ctx.progress("check", done, total, "detents"),
     )
 
 

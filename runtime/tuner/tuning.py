@@ -29,11 +29,15 @@ class Tuned:
 
 
 def run(
-    measurer: Measurer, worth: Worth = equal_gain, progress: Progress = lambda done, total: None
+    measurer: Measurer,
+    worth: Worth = equal_gain,
+    progress: Progress = lambda done, total: None,
+    checking: Progress = lambda done, total: None,
 ) -> Tuned:
-    """Measure curves, choose launches and the path, verify; progress in measured points."""
+    """Measure curves, choose launches and the path, verify; progress in measured points, then in detents."""
     base = {kind: measurer.base_us(kind) for kind in LINEAR_KINDS}
-    return settle(measurer, base, measured_curves(measurer, base, progress), worth)
+    curves = measured_curves(measurer, base, progress)
+    return settle(measurer, base, curves, worth, checking=checking)
 
 
 def settle(
@@ -43,6 +47,7 @@ def settle(
     worth: Worth = equal_gain,
     targets: Sequence[float] = DETENTS,
     margin: Callable[[float], float] = careful,
+    checking: Progress = lambda done, total: None,
 ) -> Tuned:
     """The search and the joint measurements, from measured curves.
 
@@ -55,8 +60,11 @@ def settle(
     verifier = Verifier(
         costs, points, lambda table: measurer.table_pct(launches, table), worth, trials, margin
     )
-    detents = tuple(verifier.detents(targets))
-    return Tuned(launches, costs, scaled_path(points, detents, costs), detents)
+    detents: list[Detent] = []
+    for detent in verifier.detents(targets):
+        checking(len(detents), len(targets))
+        detents.append(detent)
+    return Tuned(launches, costs, scaled_path(points, tuple(detents), costs), tuple(detents))
 
 
 def measured_curves(

@@ -132,3 +132,15 @@ def test_noise_does_not_break_the_promise():
     assert max(beyond) < 0.35
     assert sum(over > 0 for over in beyond) <= 2
     assert sum(over < -PROMISE_PCT for over in beyond) <= 4
+
+
+def test_progress_counts_points_then_detents():
+    points, detents = [], []
+    tuning.run(
+        SimulatedDevice(2.7),
+        progress=lambda *counts: points.append(counts),
+        checking=lambda *counts: detents.append(counts),
+    )
+    assert points[0][0] == 0
+    assert points[-1][0] == points[-1][1]
+    assert detents == [(done, len(DETENTS)) for done in range(len(DETENTS) + 1)]

@@ -40,7 +40,7 @@ class StepMeasurer:
     """Implements `runtime.tuner.measurer.Measurer`; every table is measured once, for all kinds together."""
 
     # One takes as long as tens of steps.
-    joint_trials = 12
+    joint_trials = 8
 
     def __init__(self, model: str, base: str, ctx: JobContext) -> None:
         loaded = load_engine(Load(model, base, CONTEXT), ctx, keep_lossless=False)

@@ -25,21 +25,26 @@ def round_with_feedback(weight: torch.Tensor, moment: torch.Tensor, base: GroupC
     moment: float32 [n_in, n_in], positive definite but for rounding.
     """
     order = moment.diagonal().argsort(stable=True)
-    lower = _unit_lower(moment[order][:, order])
+    lower = _unit_lower(moment, order)
     rows = weight[:, order].contiguous()
     codes = _round(rows, lower, order // base.group, base)
     return GroupCodes(base.bits, base.group, codes[:, order.argsort()].contiguous(), base.scale, base.zero)
 
 
-def _unit_lower(moment: torch.Tensor) -> torch.Tensor:
-    """L of moment = L D L'. Where rounding left it short of positive definite, its diagonal grows."""
-    more = (moment.diagonal().mean() / 64).clamp(min=torch.finfo(torch.float32).tiny)
-    lower, failed = torch.linalg.cholesky_ex(moment)
-    while failed:
-        moment.diagonal().add_(more)
-        more *= 2
-        lower, failed = torch.linalg.cholesky_ex(moment)
-    return lower.div_(lower.diagonal().clone())
+def _unit_lower(moment: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+    """L of the moment's rows and columns in `order`, = L D L'.
+
+    Where rounding left the moment short of positive definite, the diagonal grows. One more [n_in, n_in].
+    """
+    more = 0.0
+    while True:
+        lower = moment[order[:, None], order]
+        lower.diagonal().add_(more)
+        failed = torch.empty((), dtype=torch.int32)
+        torch.linalg.cholesky_ex(lower, out=(lower, failed))
+        if not failed:
+            return lower.div_(lower.diagonal().clone())
+        more = max(2 * more, float(moment.diagonal().mean()) / 64, torch.finfo(torch.float32).tiny)
 
 
 def _round(rows: torch.Tensor, lower: torch.Tensor, groups: torch.Tensor, base: GroupCodes) -> torch.Tensor:

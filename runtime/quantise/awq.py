@@ -23,8 +23,8 @@ FLOOR = 1e-4
 # only roughly, and what fits them too closely loses on any other text.
 DAMPING = 1.0
 SWEEPS = 2
-# What counts: the loss without correction and with so many channels per 1024 corrected, half each.
-K_CHUNK = 32
+# What counts, in equal shares: the loss with so many channels per 1024 corrected.
+K_CHUNKS = (0, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Awq:
 
 def mixed_moment(inputs: InputMoments, columns: torch.Tensor) -> torch.Tensor:
     """H float32 [n_in, n_in] of divided inputs, half of them with the largest channels corrected; damped."""
-    moment = inputs.second_moment(columns).add_(inputs.second_moment(columns, K_CHUNK)).div_(2)
+    moment = inputs.second_moment(columns, K_CHUNKS)
     mean = moment.diagonal().mean()
     moment.diagonal().add_(DAMPING * mean if mean > 0 else 1)
     return moment

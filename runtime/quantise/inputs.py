@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -41,25 +42,29 @@ class InputMoments:
         parts = self.inputs.split(TOKENS_AT_ONCE)
         return torch.stack([part.float().square().sum(0) for part in parts]).sum(0) / max(self.tokens, 1)
 
-    def second_moment(self, columns: torch.Tensor | None = None, k_chunk: int = 0) -> torch.Tensor:
+    def second_moment(
+        self, columns: torch.Tensor | None = None, k_chunks: Sequence[int] = (0,)
+    ) -> torch.Tensor:
         """Mean of x' x'^T, float32 [n_in, n_in], x' the inputs divided by `columns`.
 
-        With `k_chunk`, of what the correction leaves to the base: per token the largest channels are zero.
+        The mean is over `k_chunks` too, each standing for what its correction leaves to the base: per token
+        the largest channels are zero.
         Products are rounded to bfloat16 where the processor multiplies it, sums over many tokens are not.
         """
         n_in, dtype = self.inputs.shape[1], compute_type()
         total = torch.zeros(n_in, n_in)
         for part in self.inputs.split(TOKENS_AT_ONCE):
             scaled = part.float() if columns is None else part / columns
-            if k_chunk:
-                scaled = uncorrected(scaled, k_chunk)
-            scaled = scaled.to(dtype)
-            total += scaled.t() @ scaled
-        return total.div_(max(self.tokens, 1))
+            for k_chunk in k_chunks:
+                left = uncorrected(scaled, k_chunk).to(dtype)
+                total += left.t() @ left
+        return total.div_(max(self.tokens, 1) * len(k_chunks))
 
 
 def uncorrected(x: torch.Tensor, k_chunk: int) -> torch.Tensor:
     """x float32 [tokens, n_in] with the largest magnitudes of every chunk zero, all of equals at the edge."""
+    if k_chunk == 0:
+        return x
     left = x.clone()
     values, magnitude = left.numpy(), x.abs().numpy()
 

@@ -98,7 +98,11 @@ def test_what_is_corrected_does_not_count(n_in):
     x, columns = torch.randn(50, n_in, generator=generator), torch.rand(n_in, generator=generator) + 0.5
     left = x / columns * ~exact_mask(x / columns, 64)
     assert torch.equal(uncorrected(x / columns, 64), left)
-    assert torch.allclose(InputMoments(x).second_moment(columns, 64), left.t() @ left / 50, atol=1e-5)
+    assert torch.allclose(InputMoments(x).second_moment(columns, (64,)), left.t() @ left / 50, atol=1e-5)
+    both = InputMoments(x).second_moment(columns, (0, 64))
+    assert torch.allclose(
+        both, (InputMoments(x / columns).second_moment() + left.t() @ left / 50) / 2, atol=1e-5
+    )
 
 
 def test_moments_in_bfloat16_are_off_by_its_rounding_only(monkeypatch):

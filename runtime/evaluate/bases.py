@@ -85,7 +85,7 @@ def needs_inputs(base: BaseWish) -> bool:
 
 
 def _served(base: BaseWish, setting: Setting) -> Maker:
-    """Exactly what a prepared model gets."""
+    """By the makers that prepare a model."""
     spec = BaseSpec(base.method, base.bits or 4)  # type: ignore[arg-type]
     place = makers.Setting(setting.model, setting.texts, setting.ctx, setting.kept())
     made = makers.make_maker(spec, place)

@@ -27,9 +27,10 @@ from kernels.int8x import Quantised, absmax_scales, quantise
 from runtime import sensitivity
 from runtime.calibration.prompts import checkpoint_texts
 from runtime.checkpoint import open_checkpoint
-from runtime.evaluate.coder import Coder
 from runtime.evaluate.score import Score
 from runtime.evaluate.source import read_text, windows
+from runtime.int8x.choice import CodecChoice
+from runtime.int8x.codecs import code_matrix
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.layers.dense import Dense
 from runtime.model import weights
@@ -87,6 +88,25 @@ def machine() -> str:
     return f"{names[0].split(':')[1].strip()}, {os.cpu_count()} cores, torch {torch.__version__}"
 
 
+class Taken:
+    """Counts the bits of coded matrices, tables and scales included."""
+
+    def __init__(self) -> None:
+        self._bits = self._weights = 0
+
+    @property
+    def bits_per_weight(self) -> float:
+        """Of everything so far."""
+        return self._bits / max(self._weights, 1)
+
+    def add(self, matrix: Quantised) -> torch.Tensor:
+        """The values of a matrix, which is counted as it is stored."""
+        entry, _ = code_matrix(matrix, CodecChoice())
+        self._bits += entry.stored_bits
+        self._weights += entry.weights
+        return matrix.dequantise()
+
+
 class Curve:
     """One decoder whose linears are exchanged, and the reference's predictions on every window."""
 
@@ -123,9 +143,17 @@ class Curve:
         return forms | {f"llama.cpp {n}": lambda n=n: self._llama(n) for n in LLAMA_TYPES}
 
     def _int8x(self, quality: Quality) -> tuple[Linears, Callable[[], float]]:
-        coder = Coder(self._rounder(quality))
-        parts = ((i, k, self._parts(i, k)) for i, k in self._original)
-        return ((i, k, coder.weight(i, k, p)) for i, k, p in parts), lambda: coder.bits_per_weight
+        rounder, taken = self._rounder(quality), Taken()
+
+        def rounded(block: int, kind: LinearKind) -> Iterator[torch.Tensor]:
+            first = 0
+            for part in self._parts(block, kind):
+                yield taken.add(rounder.round(block, kind, part, first))
+                first += len(part)
+
+        return (
+            (i, k, torch.cat(list(rounded(i, k)))) for i, k in self._original
+        ), lambda: taken.bits_per_weight
 
     def _rounder(self, quality: Quality) -> Rounder:
         if quality.granularity != "aware":

@@ -1,16 +1,6 @@
-"""Calibration: what inputs the decoder's linears see on the project's own prompts."""
+"""Calibration: the texts that a model reads to be measured, and what its linears see meanwhile."""
 
-from runtime.calibration.collect import Recorder, bucket_profile, calibrate, record
 from runtime.calibration.prompts import MAX_TOKENS, prompts, token_batches
-from runtime.calibration.statistics import InputStatistics
+from runtime.calibration.statistics import SINK_TOKENS, InputStatistics
 
-__all__ = [
-    "MAX_TOKENS",
-    "InputStatistics",
-    "Recorder",
-    "bucket_profile",
-    "calibrate",
-    "prompts",
-    "record",
-    "token_batches",
-]
+__all__ = ["MAX_TOKENS", "SINK_TOKENS", "InputStatistics", "prompts", "token_batches"]

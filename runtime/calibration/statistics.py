@@ -7,6 +7,10 @@ import torch
 
 from kernels.dec import chunk_bounds
 
+# The first token of a text is an attention sink: its inputs are many times larger than any other's, and no
+# token is ever decoded there. It would stretch the upper buckets until all other values fall into one.
+SINK_TOKENS = 1
+
 
 class InputStatistics:
     """Over all tokens seen: bucket profile, and mean square per channel.

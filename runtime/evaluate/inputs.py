@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from runtime.calibration import InputStatistics
-from runtime.calibration.collect import SINK_TOKENS
+from runtime.calibration import SINK_TOKENS, InputStatistics
 from runtime.evaluate.runner import Runner
 from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
 from runtime.layers.dense import Dense

@@ -9,8 +9,7 @@ from pathlib import Path
 import torch
 
 from runtime import lowbit
-from runtime.calibration import InputStatistics
-from runtime.calibration.collect import SINK_TOKENS
+from runtime.calibration import SINK_TOKENS, InputStatistics
 from runtime.errors import DecdecError
 from runtime.lowbit import LowBitWeights, with_residual
 from runtime.protocol.bases import BaseSpec

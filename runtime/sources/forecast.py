@@ -5,7 +5,7 @@ Formulas (bytes; L: weights of the decoder linears, T: of the embedding table, N
 - coded(w) = w · bits / 8 with bits in INT8X_BITS: INT8-X in the balanced preset, tables and all, from the
   best model measured to the worst. Norms stay bf16: 2 N.
 - base(b) = sum over linears of n_out · (n_in · b / 8 + ceil(n_in / 128) · 4) + 4 n_in: b-bit codes, a bf16
-  scale and a bf16 zero point for every group of 128 (the last one may be short), and a factor for every input.
+  scale and a bf16 zero point for every group of 128 (the last one may be short), a factor for every input.
 - residual = sum over linears of n_in · n_out / 2 + 4 n_out: 4-bit codes and one float32 scale per output
   channel.
 

@@ -13,5 +13,5 @@ def test_every_weight_is_its_rows_entry():
 
 @pytest.mark.parametrize(("bits", "entries"), [(2, 4), (3, 16), (4, 8)])
 def test_tables_that_do_not_fit_are_refused(bits, entries):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"bits|table"):
         TableCodes(bits, torch.zeros(2, 3, dtype=torch.uint8), torch.zeros(2, entries))

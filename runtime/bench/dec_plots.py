@@ -71,7 +71,7 @@ def draw_times(times: Times, path: Path) -> None:
         for each in times.times:
             if each.kind == kind:
                 slower = [1 + added / each.base_us for added in each.added_us]
-                label = f"n_tb {each.n_tb}" if each.n_tb else ""
+                label = f"n_tb {each.n_tb}, {each.rows} rows" if each.n_tb else ""
                 axes.plot([0, *each.k_chunk], [1, *slower], marker=".", label=label)
         axes.set(title=kind, xlabel="k_chunk")
         axes.grid(alpha=0.25)

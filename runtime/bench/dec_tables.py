@@ -61,7 +61,8 @@ def decdec(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     ]
     if args.get("out"):
         out = Path(args["out"])
-        _write(out, tables, {"curves": errors, "outliers": found, "measured": measured, "times": times})
+        raw = {"curves": errors, "outliers": found, "measured": measured, "times": times}
+        _write(out, _heading(scope.request), tables, raw)
         _draw(out, tables, errors, found, measured, times)
     return {"tables": [table.as_json() for table in tables]}
 
@@ -106,9 +107,19 @@ def _times(args: dict[str, Any], ctx: JobContext) -> dec_tables_times.Measured |
     return dec_tables_times.measure(args["model"], args["times"], ctx)
 
 
-def _write(folder: Path, tables: Sequence[Table], raw: dict[str, Any]) -> None:
+def _heading(request: Request) -> str:
+    """What was measured on what."""
+    count = f"the first {request.windows} windows" if request.windows else "all windows"
+    return (
+        f"# The DecDEC paper's figures and tables for {Path(request.model).stem}\n\n"
+        f"Made by `decdec-chat bench tables --paper decdec`: {count} of {request.context} tokens of"
+        f" {Path(request.text).name}, every position corrected; activations from the first window.\n"
+    )
+
+
+def _write(folder: Path, heading: str, tables: Sequence[Table], raw: dict[str, Any]) -> None:
     document = {"tables": [table.as_json() for table in tables], **_plain(raw)}
-    text = "\n".join(markdown(table) for table in tables)
+    text = "\n".join([heading, *map(markdown, tables)])
     atomic.write_bytes(folder / f"{NAME}.md", text.encode())
     atomic.write_bytes(folder / f"{NAME}.json", (json.dumps(document, indent=1) + "\n").encode())
 

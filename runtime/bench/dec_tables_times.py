@@ -22,10 +22,13 @@ MARKS = (1, 8, 16, 32, 64, 128, 256)
 
 
 class Times(msgspec.Struct, frozen=True):
-    """One linear's times with one number of fetch programs: added microseconds by k_chunk, ascending."""
+    """One linear's times: added microseconds by k_chunk, ascending. n_tb: programs that fetch; rows: in
+    flight a warp; both 0 on a CPU.
+    """
 
     kind: str
     n_tb: int
+    rows: int
     base_us: float
     k_chunk: tuple[int, ...]
     added_us: tuple[float, ...]
@@ -54,7 +57,7 @@ def _times(target: Target, ctx: JobContext) -> tuple[Times, ...]:
         target.measurer, base, lambda done, total: ctx.progress("times", done, total, "points")
     )
     return tuple(
-        Times(kind, launch.programs, base[kind], tuple(curve), tuple(curve.values()))
+        Times(kind, launch.programs, launch.rows, base[kind], tuple(curve), tuple(curve.values()))
         for kind, by_launch in curves.items()
         for launch, curve in by_launch.items()
     )
@@ -69,6 +72,7 @@ def times_table(measured: Measured | None) -> Table:
         {
             "linear": each.kind,
             "n_tb": each.n_tb or None,
+            "rows": each.rows or None,
             "base, µs": each.base_us,
             **{f"k {mark}": normalised(each, mark) for mark in MARKS},
         }
@@ -77,8 +81,8 @@ def times_table(measured: Measured | None) -> Table:
     link = f", link to host memory {measured.link_gb_s:.1f} GB/s" if measured.link_gb_s else ""
     return Table(key, title, rows, [
         f"{measured.model}, {measured.base}, on {measured.processor}{link}. Time of base and correction over"
-        " that of the base alone. n_tb: programs that fetch (a CPU has none). A step between two measured"
-        " k_chunk counts as the higher; beyond what the tuner would ever pay nothing is measured."
+        " that of the base alone. n_tb: programs that fetch, rows: in flight a warp (a CPU has neither). A step"
+        " between two measured k_chunk counts as the higher; beyond what the tuner would pay nothing is measured."
     ])  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from runtime.protocol import KChunk, SlowdownPoint
 from runtime.tasks.asking import Position
 from runtime.tasks.bbh import Record, Wish
 from runtime.tasks.judge import Judgment
+from runtime.tuner.measurer import Launch
 from runtime.tuner.profile import Machine, Profile, write_profile
 from runtime.tuner.verify import Detent
 from tests.runtime.evaluate.word_model import save_word_model, write_words
@@ -173,7 +174,7 @@ def test_other_files_are_refused(tmp_path, content):
 
 
 def test_times_are_those_of_the_next_measured_count():
-    times = Times("down", 4, 10.0, (8, 32), (1.0, 5.0))
+    times = Times("down", 4, 8, 10.0, (8, 32), (1.0, 5.0))
     assert [normalised(times, k) for k in (1, 8, 16, 32, 64)] == [1.1, 1.1, 1.5, 1.5, None]
     table = times_table(Measured("m", "awq3", "a card", 50.0, (times,)))
     assert (table.rows[0]["k 16"], table.rows[0]["n_tb"]) == (1.5, 4)
@@ -185,7 +186,7 @@ def test_the_tuner_s_choice_comes_from_profiles(home):
     machine = Machine("cpu", "a processor", 2, "t", "n", "a")
     points = (SlowdownPoint(0.0, KChunk()), SlowdownPoint(4.0, KChunk(1, 2, 3, 4)))
     detents = (Detent(0.0, KChunk(), 0.0, 0.0), Detent(5.0, KChunk(1, 2, 3, 4), 4.0, 4.5))
-    write_profile(Profile("m", "awq3", machine, {"qkv": 1.0}, points, {"qkv": 4}, detents))
+    write_profile(Profile("m", "awq3", machine, {"qkv": 1.0}, points, {"qkv": Launch(4, 8, 1)}, detents))
     write_profile(Profile("other", "awq3", machine, {"qkv": 1.0}, points, {}, detents))
     (home / "home" / "profiles" / "damaged.json").write_text("{")
     (line,) = tuner_table(profiles("m")).rows
@@ -214,7 +215,9 @@ def test_the_whole_is_written_with_pictures(home):
     assert [r["k 128"] < r["k 0"] for r in tables["figure 13, kl"]["rows"]] == [True, True]
     document = json.loads((out / "decdec-tables.json").read_text())
     assert document["tables"] == result["tables"]
-    assert (out / "decdec-tables.md").read_text().count("## ") == 10
+    text = (out / "decdec-tables.md").read_text()
+    assert text.startswith("# The DecDEC paper's figures and tables for model\n")
+    assert text.count("\n## ") == 10
     pictures = ["errors", "outliers", "perplexity", "selection"]
     assert all((out / f"decdec-{name}.svg").read_text().startswith("<?xml") for name in pictures)
     assert not math.isnan(tables["table 2"]["rows"][0]["as k 8"])

@@ -81,8 +81,8 @@ def times_table(measured: Measured | None) -> Table:
     link = f", link to host memory {measured.link_gb_s:.1f} GB/s" if measured.link_gb_s else ""
     return Table(key, title, rows, [
         f"{measured.model}, {measured.base}, on {measured.processor}{link}. Time of base and correction over"
-        " that of the base alone. n_tb: programs that fetch, rows: in flight a warp (a CPU has neither). A step"
-        " between two measured k_chunk counts as the higher; beyond what the tuner would pay nothing is measured."
+        " that of the base alone. n_tb: programs that fetch; rows: in flight a warp (a CPU has neither)."
+        " Between two measured k_chunk the higher counts; beyond what the tuner would pay none is measured."
     ])  # fmt: skip
 
 

@@ -36,6 +36,11 @@ class BaseName(click.ParamType):
 
 _OPTIONS = (
     click.option(
+        "--continuations",
+        is_flag=True,
+        help="Calibrate on the model's own continuations of the prompts too: slower, some percent less KL.",
+    ),
+    click.option(
         "--base",
         type=BaseName(bare=True),
         multiple=True,
@@ -57,14 +62,19 @@ _OPTIONS = (
 )
 
 
+BASE_OPTIONS = ("base", "fit", "base_from", "continuations")
+
+
 def base_options(command: F) -> F:
-    """Add the options to a command, which takes them as `base`, `fit` and `base_from`."""
+    """Add the options to a command, which gives them to `bases_of`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def bases_of(base: tuple[str, ...], fit: int | None, base_from: str | None) -> dict[str, Any]:
+def bases_of(
+    base: tuple[str, ...], fit: int | None, base_from: str | None, continuations: bool
+) -> dict[str, Any]:
     """Fields of a Prepare command; a usage error where the options contradict each other."""
     bare = [name for name in base if name in METHODS]
     if fit is None and bare:
@@ -72,5 +82,7 @@ def bases_of(base: tuple[str, ...], fit: int | None, base_from: str | None) -> d
     if fit is not None and len(bare) != len(base):
         raise click.UsageError("--fit chooses the bits: name the method alone, such as --base awq")
     if base_from is not None:
-        return {"bases": (*base, PACKED.name), "base_from": base_from}
-    return {"bases": base or ((DEFAULT.method,) if fit is not None else (DEFAULT.name,)), "fit": fit}
+        bases = (*base, PACKED.name)
+    else:
+        bases = base or ((DEFAULT.method,) if fit is not None else (DEFAULT.name,))
+    return {"bases": bases, "fit": fit, "base_from": base_from, "continuations": continuations}

@@ -66,6 +66,9 @@ def evaluate() -> None:
     show_default=True,
     help="Granularity of the int8 base's scales.",
 )
+@click.option(
+    "--continuations", is_flag=True, help="Calibrate on the model's own continuations of the prompts too."
+)
 @click.option("--windows", type=click.IntRange(min=1), metavar="N", help="Only the first N windows.")
 @click.option("--context", type=click.IntRange(min=2), metavar="N", help="Tokens in a window.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app.cli import work
-from app.cli.bases import base_options, bases_of
+from app.cli.bases import BASE_OPTIONS, base_options, bases_of
 from app.cli.quality import quality_of, quality_options
 from app.text import one_line
 from runtime.protocol.quality import Quality
@@ -18,11 +18,12 @@ from runtime.protocol.quality import Quality
 @click.argument("model")
 @base_options
 @quality_options
-def pull(model: str, base: tuple[str, ...], fit: int | None, base_from: str | None, **wish: Any) -> None:
+def pull(model: str, **wish: Any) -> None:
     """Fetch and prepare MODEL: a catalogue name, owner/name of a hub, a folder, or a .gguf file."""
     from app.models import target
 
-    _prepare(target(model).source, None, quality_of(**wish), bases_of(base, fit, base_from))
+    bases = bases_of(**{key: wish.pop(key) for key in BASE_OPTIONS})
+    _prepare(target(model).source, None, quality_of(**wish), bases)
 
 
 @click.command(name="import")
@@ -30,11 +31,10 @@ def pull(model: str, base: tuple[str, ...], fit: int | None, base_from: str | No
 @click.option("--name", metavar="NAME", help="What to call it here.")
 @base_options
 @quality_options
-def import_(
-    path: Path, name: str | None, base: tuple[str, ...], fit: int | None, base_from: str | None, **wish: Any
-) -> None:
+def import_(path: Path, name: str | None, **wish: Any) -> None:
     """Prepare a model from a local folder in Hugging Face layout, or from a .gguf file."""
-    _prepare(str(path.resolve()), name, quality_of(**wish), bases_of(base, fit, base_from))
+    bases = bases_of(**{key: wish.pop(key) for key in BASE_OPTIONS})
+    _prepare(str(path.resolve()), name, quality_of(**wish), bases)
 
 
 def _prepare(source: str, name: str | None, quality: Quality | None, bases: dict[str, Any]) -> None:

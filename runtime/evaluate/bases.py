@@ -10,6 +10,7 @@ import torch
 
 from kernels.dec import TableCodes
 from kernels.int8x import Quantised
+from runtime.calibration.continuations import model_texts
 from runtime.calibration.prompts import checkpoint_texts
 from runtime.errors import DecdecError
 from runtime.evaluate.inputs import BlockSource
@@ -65,11 +66,14 @@ class Setting:
 
     def texts(self) -> list[torch.Tensor]:
         """Calibration texts int64 [T]."""
-        return checkpoint_texts(self.model.checkpoint)
+        if not self.request.continuations:
+            return checkpoint_texts(self.model.checkpoint)
+        return model_texts(self.model, self.folder, fingerprint(self.path), self.ctx)
 
     def kept(self) -> Kept:
         """Where sensitivities are."""
-        return Kept(self.folder, fingerprint(self.path))
+        read = "+continuations" if self.request.continuations else ""
+        return Kept(self.folder, fingerprint(self.path) + read)
 
 
 def maker(base: BaseWish, setting: Setting) -> Maker:

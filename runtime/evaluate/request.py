@@ -56,7 +56,8 @@ class Request(msgspec.Struct, frozen=True):
     windows: how many windows of `context` tokens, from the start; None: all whole ones.
     residual_bits: of the residual's codes; the product has 4. scale: granularity of the int8 base's scales.
     prompt: so many tokens at the start of each window are prompt: not scored, and corrected in every channel
-    (`prompt_correction`) or, as in the paper, in none. seed: of the random selection.
+    (`prompt_correction`) or, as in the paper, in none. continuations: calibrate on the model's own
+    continuations of the prompts too. seed: of the random selection.
     """
 
     model: str
@@ -70,6 +71,7 @@ class Request(msgspec.Struct, frozen=True):
     prompt: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)] = 0
     prompt_correction: bool = True
     scale: Literal["row", "tensor"] = "row"
+    continuations: bool = False
     seed: int = 0
 
     @classmethod

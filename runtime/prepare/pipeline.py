@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import torch
 
 from runtime import lowbit, sources, store
+from runtime.calibration.continuations import model_texts
 from runtime.calibration.prompts import checkpoint_texts
 from runtime.checkpoint import Checkpoint, open_checkpoint
 from runtime.checkpoint.packed import PackedCheckpoint
@@ -33,6 +34,7 @@ from runtime.quantise.makers import Setting
 from runtime.rate import Kept, make_rounder
 from runtime.store import ModelRecord, atomic
 
+Texts = Literal["prompts", "continuations"]
 # A model whose files have other formats is made again.
 FORMATS = {"int8x": FORMAT_VERSION, "lowbit": int(lowbit.VERSION)}
 
@@ -57,11 +59,12 @@ def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
     path = source.fetch(ctx)
     checkpoint, origin = open_checkpoint(path), fingerprint(path)
     quality = quality_of(command)
-    recipe = {"quality": msgspec.to_builtins(quality), "formats": FORMATS}
+    recipe = {"quality": msgspec.to_builtins(quality), "formats": FORMATS, "texts": texts_of(command)}
     identity = {"source": source.record, "fingerprint": origin, **recipe}
     with store.building(name, identity, ctx) as staging:
         bases, packed = wanted_bases(command, checkpoint), packed_base(command)
-        bits = _Filling(checkpoint, origin, staging, quality, bases, packed).run(ctx)
+        filling = _Filling(checkpoint, origin, staging, quality, bases, packed, recipe["texts"])
+        bits = filling.run(ctx)
         record = {
             **source.record,
             "bits_per_weight": bits,
@@ -83,6 +86,8 @@ def existing(command: Prepare) -> ModelRecord | None:
 def _satisfies(made: dict[str, Any], command: Prepare) -> bool:
     if command.fit is not None or command.base_from is not None:
         return False
+    if command.continuations and made.get("texts") != "continuations":
+        return False
     wanted = set(command.bases)
     same = command.quality is None or msgspec.to_builtins(command.quality) == made.get("quality")
     return wanted <= set(made.get("bases", [])) and same and made.get("formats") == FORMATS
@@ -96,6 +101,12 @@ def quality_of(command: Prepare) -> Quality:
         return msgspec.convert(_recorded(_store_name(command)).get("quality"), Quality)
     except msgspec.ValidationError:
         return BALANCED
+
+
+def texts_of(command: Prepare) -> Texts:
+    """What a model is calibrated on: continuations where they are asked for or the model there had them."""
+    had = _recorded(_store_name(command)).get("texts") == "continuations"
+    return "continuations" if command.continuations or had else "prompts"
 
 
 def _recorded(name: str) -> dict[str, Any]:
@@ -169,6 +180,7 @@ class _Filling:
     quality: Quality
     bases: Sequence[BaseSpec]
     packed: PackedCheckpoint | None
+    texts: Texts
 
     def run(self, ctx: JobContext) -> float:
         """Gives the bits per weight of the INT8-X form."""
@@ -176,7 +188,8 @@ class _Filling:
         write_text(self.checkpoint, self.staging)
         self._encode(ctx)
         model, kept = SourceModel(self.checkpoint), Kept(self.staging, self.origin)
-        BaseMaker(Setting(model, self._texts, ctx, kept, self.packed), self.bases, self.staging).run()
+        setting = Setting(model, lambda: self._texts(ctx), ctx, kept, self.packed)
+        BaseMaker(setting, self.bases, self.staging).run()
         return bits_per_weight(self.staging, self.checkpoint)
 
     def _check_room(self) -> None:
@@ -188,10 +201,12 @@ class _Filling:
     def _encode(self, ctx: JobContext) -> None:
         writer = open_writer(self.staging, self.quality, AUTO, self.origin)
         kept = Kept(self.staging, self.origin)
-        rounder = make_rounder(self.checkpoint, self.quality, self._texts, ctx, kept)
+        rounder = make_rounder(self.checkpoint, self.quality, lambda: self._texts(ctx), ctx, kept)
         encode_tensors(TensorCoder(writer, self.checkpoint, rounder), self.checkpoint, ctx)
         config = {**self.checkpoint.config, "quantization_config": writer.finish()}
         atomic.write_json(self.staging / "config.json", config)
 
-    def _texts(self) -> list[torch.Tensor]:
-        return checkpoint_texts(self.checkpoint)
+    def _texts(self, ctx: JobContext) -> list[torch.Tensor]:
+        if self.texts == "prompts":
+            return checkpoint_texts(self.checkpoint)
+        return model_texts(SourceModel(self.checkpoint), self.staging, self.origin, ctx)

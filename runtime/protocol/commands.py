@@ -70,7 +70,8 @@ class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
     `quality`: of the INT8 form; None takes what is there, and the balanced preset for a new model.
     `bases`: low-bit bases to have, by name; with `fit` by method alone, and bits are chosen such that
     linears, head and norms take at most so many bytes. `base_from`: an AWQ or GPTQ checkpoint of the same
-    model, whose weights become the base "packed4".
+    model, whose weights become the base "packed4". `continuations`: calibrate on the model's own
+    continuations of the prompts too.
     """
 
     model: str
@@ -79,6 +80,7 @@ class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
     bases: tuple[str, ...] = (DEFAULT.name,)
     fit: int | None = None
     base_from: str | None = None
+    continuations: bool = False
 
     def __post_init__(self) -> None:
         for base in self.bases:

@@ -268,3 +268,12 @@ def test_bits_are_chosen_for_a_size(home, source):
     assert prepared(source, bases=("rtn",), fit=largest - 1).record["bases"] != ["rtn4"]
     with pytest.raises(DecdecError, match="does not fit"):
         prepared(source, bases=("rtn",), fit=smallest - 1)
+
+
+def test_continuations_are_asked_for_once_and_kept(home, source):
+    first = prepared(source, bases=("rtn4",))
+    assert first.record["texts"] == "prompts"
+    again = prepared(source, bases=("rtn4",), continuations=True)
+    assert again.record["texts"] == "continuations"
+    assert (again.path / "calibration" / "continuations.safetensors").is_file()
+    assert prepared(source, bases=("rtn4",)) == again

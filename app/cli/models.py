@@ -41,7 +41,7 @@ def _prepare(source: str, name: str | None, quality: Quality | None, bases: dict
     from runtime.protocol.commands import Prepare
 
     result = work.run(Prepare(source, name, quality, **bases))
-    click.echo(f"{result.get('name', name or source)} is ready, with the bases {', '.join(result['bases'])}.")
+    click.echo(f"{result.get('name', name or source)} is ready, with {', '.join(result['bases'])}.")
 
 
 @click.command()

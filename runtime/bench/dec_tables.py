@@ -121,7 +121,8 @@ def _write(folder: Path, heading: str, tables: Sequence[Table], raw: dict[str, A
     document = {"tables": [table.as_json() for table in tables], **_plain(raw)}
     text = "\n".join([heading, *map(markdown, tables)])
     atomic.write_bytes(folder / f"{NAME}.md", text.encode())
-    atomic.write_bytes(folder / f"{NAME}.json", (json.dumps(document, indent=1) + "\n").encode())
+    entries = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in document.items()]
+    atomic.write_bytes(folder / f"{NAME}.json", ("{\n" + ",\n".join(entries) + "\n}\n").encode())
 
 
 def _plain(raw: dict[str, Any]) -> dict[str, Any]:

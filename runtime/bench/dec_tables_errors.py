@@ -56,15 +56,15 @@ def errors_table(found: Sequence[Curve]) -> Table:
             "base": curve.base,
             **{f"best {100 * share:g} %": curve.at(share, curve.best) for share in SHOWN},
             **{f"random {100 * share:g} %": curve.at(share, curve.random) for share in SHOWN},
-            "|x| at 1 %": curve.at(0.01, curve.magnitude),
-            "|x| at 10 %": curve.at(0.1, curve.magnitude),
+            "size at 1 %": curve.at(0.01, curve.magnitude),
+            "size at 10 %": curve.at(0.1, curve.magnitude),
         }
         for curve in found
     ]
     notes = [
         "Mean squared error of the output that is left when so many channels have their exact weights, as a"
         f" share of the uncorrected error; mean over {TOKENS} tokens. Best: by descending magnitude of the"
-        " input as the base sees it, random: in random order, where the error falls evenly. |x|: the input"
+        " input as the base sees it, random: in random order, where the error falls evenly. Size: the input's"
         " magnitude there as a share of the largest.",
     ]
     return Table("figure 4", "Error against channels corrected (paper: figure 4)", rows, notes)

@@ -39,7 +39,7 @@ def draw_errors(curves: Sequence[Curve], path: Path) -> None:
     picture.supxlabel("channels corrected, %", fontsize=9)
     picture.supylabel("error left, and |x|, relative", fontsize=9)
     handles, labels = panels[0][0].get_legend_handles_labels()
-    picture.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
+    picture.legend(handles, labels, loc="outside upper center", ncols=5, fontsize=8)
     save(picture, path)
 
 

@@ -15,6 +15,7 @@ from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.progress import JobContext
 from runtime.protocol.commands import Load
 from runtime.protocol.events import KChunk
+from runtime.tuner.costs import MAX_PCT
 from runtime.tuner.measurer import NO_PROGRAMS, Launch, Launches
 
 PROMPT = tuple(range(1, 33))
@@ -40,12 +41,13 @@ class StepMeasurer:
     """Implements `runtime.tuner.measurer.Measurer`; every table is measured once, for all kinds together."""
 
     # One takes as long as tens of steps.
-    joint_trials = 8
+    joint_trials = 4
 
     def __init__(self, model: str, base: str, ctx: JobContext) -> None:
         loaded = load_engine(Load(model, base, CONTEXT), ctx, keep_lossless=False)
         self._engine, self._ctx = loaded.engine, ctx
         self._steps: dict[KChunk, StepCosts] = {}
+        self._curves: dict[LinearKind, dict[int, float]] = {kind: {} for kind in LINEAR_KINDS}
 
     def base_us(self, kind: LinearKind) -> float:
         """Microseconds of one base product of this kind."""
@@ -64,8 +66,22 @@ class StepMeasurer:
 
         What the call and the clock cost without any correction is part of every step and does not count.
         """
-        table = KChunk(k_chunk, k_chunk, k_chunk, k_chunk)
-        return self.base_us(kind) + self._added(table, kind)
+        if k_chunk not in self._curves[kind]:
+            self._measure_rung(
+                k_chunk, [o for o in LINEAR_KINDS if o == kind or self._affordable(o, k_chunk)]
+            )
+        return self.base_us(kind) + self._curves[kind][k_chunk]
+
+    def _measure_rung(self, k_chunk: int, kinds: list[LinearKind]) -> None:
+        """One step for all that still have a use for it: those too dear would only take time."""
+        table = KChunk(**dict.fromkeys(kinds, k_chunk))
+        for kind in kinds:
+            self._curves[kind][k_chunk] = self._added(table, kind)
+
+    def _affordable(self, kind: LinearKind, k_chunk: int) -> bool:
+        """Whether, as far as is known, a smaller k_chunk alone stays within the largest slowdown."""
+        known = [added for k, added in self._curves[kind].items() if k < k_chunk]
+        return max(known, default=0.0) <= MAX_PCT / 100 * sum(map(self.base_us, LINEAR_KINDS))
 
     def table_pct(self, launches: Launches, table: KChunk) -> float:
         """What all corrections of a step take at this table, in percent of its products."""

@@ -88,3 +88,13 @@ def test_a_cpu_is_tuned_like_any_device(measurer):
     assert set(found.launches.values()) == {NO_PROGRAMS}
     assert [detent.measured_pct <= detent.target_pct for detent in found.detents] == [True] * 5
     assert found.detents[-1].measured_pct > 18.5
+
+
+def test_what_is_too_dear_is_not_measured_on(measurer):
+    """At 0.5 us a channel, 20 % of 400 us is spent at k_chunk 160: no step beyond 192 corrects all kinds."""
+    for k in bench_linears.RUNGS:
+        measurer.corrected_us("o", NO_PROGRAMS, k)
+    tables = [table for table in measurer._steps if table.o > 192]
+    assert tables
+    assert all((table.qkv, table.gate_up, table.down) == (0, 0, 0) for table in tables)
+    assert measurer.corrected_us("qkv", NO_PROGRAMS, 192) == pytest.approx(100 + 96)

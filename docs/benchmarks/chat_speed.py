@@ -5,7 +5,8 @@ in turn, several rounds; the table gives medians and ratios of one run. Nothing 
 
     python docs/benchmarks/chat_speed.py --model SmolLM2-135M-Instruct --out docs/benchmarks/chat-speed-cpu
 
-needs the model prepared and tuned (`decdec-chat pull`, `decdec-chat tune`) and the extra `peers` installed.
+needs the model prepared and tuned (`decdec-chat pull`, `decdec-chat tune`). Peers that are not installed (the
+extra `peers` builds llama.cpp) are left out.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -55,17 +57,22 @@ def main() -> None:
 
 def compare(args: argparse.Namespace) -> tuple[dict[str, list[float]], dict[str, Parts]]:
     """tokens/s of every contender in every round, and the parts of a step where they are known."""
-    speeds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    speeds: dict[str, list[float]] = {name: [] for name in present()}
     parts: dict[str, Parts] = {}
     with tempfile.TemporaryDirectory() as folder:
         export(source_of(args.model), Path(folder))
         for number in range(args.rounds):
-            for name, key in CONTENDERS.items():
+            for name, key in present().items():
                 result = measure(args, key, folder)
                 speeds[name].append(result.pop("tokens_per_s"))
                 parts |= {name: result} if result else {}
                 print(f"round {number + 1}: {name}: {speeds[name][-1]:.1f} tok/s", file=sys.stderr)
     return speeds, parts
+
+
+def present() -> dict[str, str]:
+    """The contenders that are installed."""
+    return {name: key for name, key in CONTENDERS.items() if key != "llama_cpp" or find_spec("llama_cpp")}
 
 
 def measure(args: argparse.Namespace, key: str, folder: str) -> Parts:
@@ -100,11 +107,13 @@ def report(args: argparse.Namespace, speeds: dict[str, list[float]], parts: dict
 def speed_table(speeds: dict[str, list[float]]) -> list[str]:
     """Medians, ratios and ranges."""
     medians = {name: statistics.median(values) for name, values in speeds.items()}
-    first, llama = (medians[name] for name in list(CONTENDERS)[:2])
-    lines = ["| | tok/s | × transformers fp32 | × llama.cpp | range |", "|---|---|---|---|---|"]
+    rivals = [name for name in list(CONTENDERS)[:2] if name in medians]
+    heads = "".join(f" × {name.split(',')[0]} |" for name in rivals)
+    lines = [f"| | tok/s |{heads} range |", "|---|---|" + "---|" * len(rivals) + "---|"]
     for name, value in medians.items():
         span = f"{min(speeds[name]):.1f} to {max(speeds[name]):.1f}"
-        lines.append(f"| {name} | {value:.1f} | {value / first:.2f} | {value / llama:.2f} | {span} |")
+        ratios = "".join(f" {value / medians[rival]:.2f} |" for rival in rivals)
+        lines.append(f"| {name} | {value:.1f} |{ratios} {span} |")
     return lines
 
 
@@ -182,12 +191,12 @@ def speed_int8(args: argparse.Namespace) -> Parts:
 
 def speed_slider_0(args: argparse.Namespace) -> Parts:
     """This project, 4-bit base, no correction."""
-    return speed_of_engine(args, "rtn4", 0.0)
+    return speed_of_engine(args, "awq4", 0.0)
 
 
 def speed_slider_10(args: argparse.Namespace) -> Parts:
     """This project, 4-bit base, slider at 10 %."""
-    return speed_of_engine(args, "rtn4", 10.0)
+    return speed_of_engine(args, "awq4", 10.0)
 
 
 def speed_of_engine(args: argparse.Namespace, base: Any, slowdown: float) -> Parts:

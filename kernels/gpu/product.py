@@ -22,7 +22,10 @@ _SOME_GROUPS = 700
 
 @dataclass(frozen=True, slots=True)
 class ProductConfig:
-    """How the product is started: warps that share a group's columns, and the registers a thread may have."""
+    """How a product is started: warps that share a group's columns, and the registers a thread may have.
+
+    Without a limit the assembler takes so few in programs of several warps that loads wait for one another.
+    """
 
     warps: int
     maxnreg: int | None = None
@@ -30,6 +33,12 @@ class ProductConfig:
     def __post_init__(self) -> None:
         if self.warps not in (1, 2, 4, 8, 16):
             raise ValueError(f"a group is shared by 1, 2, 4, 8 or 16 warps, not {self.warps}")
+
+    @property
+    def options(self) -> dict[str, int]:
+        """The kernel's WARPS, and triton's own options."""
+        limit = {} if self.maxnreg is None else {"maxnreg": self.maxnreg}
+        return {"WARPS": self.warps, "num_warps": self.warps, **limit}
 
 
 def default_config(planes: DevicePlanes) -> ProductConfig:
@@ -69,7 +78,6 @@ def product(
     if out is None:
         out = torch.empty(prepared.used, planes.rows, dtype=dtype, device=planes.device)
     config = config if config is not None else default_config(planes)
-    options: dict[str, int] = {} if config.maxnreg is None else {"maxnreg": config.maxnreg}
     fetching = fetch_sizes(fetch, config.warps)
     launch(
         product_kernel,
@@ -92,15 +100,18 @@ def product(
         TAIL=planes.steps % planes.unroll > 0,
         KINDS=planes.kinds,
         ROW_SCALES=planes.scale.numel() > 1,
-        CHUNKS=max(_FEWEST_CHUNKS, 1 << (prepared.chunks - 1).bit_length()),
+        CHUNKS=chunk_bound(prepared),
         SPACE=scratch_asm(config.warps, planes.unroll, planes.kinds),
-        WARPS=config.warps,
         asm=asm,
-        num_warps=config.warps,
         **fetch_constants(fetch),
-        **options,
+        **config.options,
     )
     return out
+
+
+def chunk_bound(prepared: Prepared) -> int:
+    """A power of two that the chunks of an input do not exceed: what kernels are compiled for."""
+    return max(_FEWEST_CHUNKS, 1 << (prepared.chunks - 1).bit_length())
 
 
 def _tensors(planes: DevicePlanes) -> tuple[Tensor, ...]:

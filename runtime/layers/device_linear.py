@@ -11,7 +11,7 @@ from torch import Tensor
 from kernels.gpu.dec.correction import add_correction, gate_corrected
 from kernels.gpu.dec.fetch import Fetch, FetchConfig, ResidualRows, new_fetch
 from kernels.gpu.dec.selection import Selection, new_selection
-from kernels.gpu.lowbit.group_product import GroupConfig, default_config, group_product
+from kernels.gpu.lowbit.group_product import default_config, group_product
 from kernels.gpu.lowbit.groups import DeviceGroups
 from kernels.gpu.lowbit.table_product import default_table_config, table_product
 from kernels.gpu.lowbit.tables import DeviceTables
@@ -21,7 +21,6 @@ from kernels.gpu.product import ProductConfig, product
 from kernels.gpu.product import default_config as default_planes_config
 
 Weights = DeviceGroups | DeviceTables | DevicePlanes
-Config = GroupConfig | ProductConfig
 EPS = 1e-6
 
 
@@ -75,7 +74,7 @@ class DeviceLinear:
         columns: Tensor | None = None,
         residual: ResidualRows | None = None,
         fetching: FetchConfig | None = None,
-        config: Config | None = None,
+        config: ProductConfig | None = None,
     ) -> None:
         """`columns` float32 [n_in]: factors of the base, by which inputs are divided. `fetching`: how the
         residual's rows are read; `config`: how the product is started; None: the kernels' own choice.
@@ -152,7 +151,7 @@ def multiply_prepared(
     prepared: Prepared,
     out: Tensor,
     fetch: Fetch | None = None,
-    config: Config | None = None,
+    config: ProductConfig | None = None,
 ) -> Tensor:
     """The product of whatever kind of weights, into `out` [used, n_out]."""
     options: dict[str, Any] = {"out": out, "config": config}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,33 +13,50 @@ from runtime import lowbit
 from runtime.calibration import SINK_TOKENS, InputStatistics
 from runtime.errors import DecdecError
 from runtime.lowbit import LowBitWeights, with_residual
-from runtime.protocol.bases import BaseSpec
+from runtime.protocol.bases import PACKED, BaseSpec
 from runtime.quantise.makers import Maker, Setting, make_maker
 from runtime.quantise.walk import BlockInputs, walk
+from runtime.store.atomic import write_bytes
+
+# Which AWQ or GPTQ checkpoint the base "packed4" was read from: its fingerprint.
+PACKED_ORIGIN = Path("calibration") / "packed-origin"
+
+
+def missing_blocks(folder: Path, bases: Sequence[BaseSpec], blocks: int) -> dict[int, list[BaseSpec]]:
+    """Of every block the bases that are not written yet; blocks that lack none are left out."""
+    lacking = {
+        index: [base for base in bases if not lowbit.has_block(folder, base.name, index)]
+        for index in range(blocks)
+    }
+    return {index: wanted for index, wanted in lacking.items() if wanted}
+
+
+def forget_other_packed(folder: Path, origin: str) -> None:
+    """Drop a base "packed4" that was read from another checkpoint than the one of this fingerprint."""
+    known = folder / PACKED_ORIGIN
+    if known.is_file() and known.read_text() == origin:
+        return
+    shutil.rmtree(folder / f"base-{PACKED.name}", ignore_errors=True)
+    known.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(known, origin.encode())
 
 
 @dataclass(frozen=True, slots=True)
 class BaseMaker:
-    """Makes the blocks that an earlier run has not written yet, one in memory at a time."""
+    """Makes the blocks that are missing (at least one is), one in memory at a time."""
 
     setting: Setting
-    bases: Sequence[BaseSpec]
+    missing: Mapping[int, Sequence[BaseSpec]]
     folder: Path
 
     def run(self) -> None:
         """Progress "quantise" in blocks. Raises DecdecError that names a linear, Interrupted."""
-        blocks = range(len(self.setting.model.spec.layers))
-        missing = {index: wanted for index in blocks if (wanted := self._missing(index))}
-        if not missing:
-            return
-        makers = {base.name: make_maker(base, self.setting) for base in self.bases}
+        bases = {base.name: base for wanted in self.missing.values() for base in wanted}
+        makers = {name: make_maker(base, self.setting) for name, base in bases.items()}
         texts = self.setting.texts()
-        for seen in walk(self.setting.model, texts, self.setting.ctx, min(missing)):
-            for base in missing.get(seen.index, []):
+        for seen in walk(self.setting.model, texts, self.setting.ctx, min(self.missing)):
+            for base in self.missing.get(seen.index, []):
                 self._write(base, makers[base.name], seen, [len(text) for text in texts])
-
-    def _missing(self, index: int) -> list[BaseSpec]:
-        return [base for base in self.bases if not lowbit.has_block(self.folder, base.name, index)]
 
     def _write(self, base: BaseSpec, maker: Maker, seen: BlockInputs, lengths: list[int]) -> None:
         try:

@@ -22,7 +22,7 @@ from runtime.int8x.encoding import TensorCoder, encode_tensors, open_writer
 from runtime.int8x.writer import AUTO
 from runtime.model.source import SourceModel
 from runtime.model.spec import ModelSpec
-from runtime.prepare.bases import BaseMaker
+from runtime.prepare.bases import BaseMaker, forget_other_packed, missing_blocks
 from runtime.prepare.sizes import bits_per_weight, head_bytes, staging_bytes, tree_bytes
 from runtime.prepare.text import write_text
 from runtime.progress import JobContext
@@ -62,14 +62,14 @@ def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
     recipe = {"quality": msgspec.to_builtins(quality), "formats": FORMATS, "texts": texts_of(command)}
     identity = {"source": source.record, "fingerprint": origin, **recipe}
     with store.building(name, identity, ctx) as staging:
-        bases, packed = wanted_bases(command, checkpoint), packed_base(command)
+        bases, packed = wanted_bases(command, checkpoint), packed_base(command, staging)
         filling = _Filling(checkpoint, origin, staging, quality, bases, packed, recipe["texts"])
         bits = filling.run(ctx)
         record = {
             **source.record,
             "bits_per_weight": bits,
             **recipe,
-            "bases": _bases_in(staging, bases),
+            "bases": _bases_in(staging, filling.blocks),
             "source_path": str(path),
         }
         return store.publish(name, staging, record, ctx)
@@ -148,12 +148,10 @@ def _store_name(command: Prepare) -> str:
         return command.model
 
 
-def _bases_in(staging: Path, made: Sequence[BaseSpec]) -> list[str]:
-    """Those just made, and those of an earlier run that are whole: with as many blocks."""
-    blocks = len(list((staging / f"base-{made[0].name}").iterdir())) if made else 0
-    others = [f.name.removeprefix("base-") for f in sorted(staging.glob("base-*")) if f.is_dir()]
-    whole = [name for name in others if len(list((staging / f"base-{name}").iterdir())) == blocks]
-    return [base.name for base in made] + [name for name in whole if name not in {b.name for b in made}]
+def _bases_in(folder: Path, blocks: int) -> list[str]:
+    """The bases that are whole, those of earlier runs too."""
+    names = [path.name.removeprefix("base-") for path in sorted(folder.glob("base-*"))]
+    return [n for n in names if all(lowbit.has_block(folder, n, index) for index in range(blocks))]
 
 
 def wanted_bases(command: Prepare, checkpoint: Checkpoint) -> list[BaseSpec]:
@@ -165,9 +163,13 @@ def wanted_bases(command: Prepare, checkpoint: Checkpoint) -> list[BaseSpec]:
     return [base_that_fits(spec, method, command.fit, other) for method in command.bases]  # type: ignore[arg-type]
 
 
-def packed_base(command: Prepare) -> PackedCheckpoint | None:
-    """The checkpoint that the base "packed4" is read from."""
-    return None if command.base_from is None else PackedCheckpoint(Path(command.base_from))
+def packed_base(command: Prepare, staging: Path) -> PackedCheckpoint | None:
+    """The checkpoint that the base "packed4" is read from; blocks made from another one are dropped."""
+    if command.base_from is None:
+        return None
+    packed = PackedCheckpoint(Path(command.base_from))
+    forget_other_packed(staging, fingerprint(Path(command.base_from)))
+    return packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +189,21 @@ class _Filling:
         self._check_room()
         write_text(self.checkpoint, self.staging)
         self._encode(ctx)
-        model, kept = SourceModel(self.checkpoint), Kept(self.staging, self.origin)
-        setting = Setting(model, lambda: self._texts(ctx), ctx, kept, self.packed)
-        BaseMaker(setting, self.bases, self.staging).run()
+        self._quantise(ctx)
         return bits_per_weight(self.staging, self.checkpoint)
+
+    @property
+    def blocks(self) -> int:
+        """Decoder blocks of the model."""
+        return len(ModelSpec.from_config(self.checkpoint.config).layers)
+
+    def _quantise(self, ctx: JobContext) -> None:
+        missing = missing_blocks(self.staging, self.bases, self.blocks)
+        if not missing:
+            return
+        kept = Kept(self.staging, self.origin)
+        setting = Setting(SourceModel(self.checkpoint), lambda: self._texts(ctx), ctx, kept, self.packed)
+        BaseMaker(setting, missing, self.staging).run()
 
     def _check_room(self) -> None:
         """What an interrupted run has made needs no room a second time."""

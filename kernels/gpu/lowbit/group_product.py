@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -14,28 +12,13 @@ from kernels.gpu.lowbit.groups import UNROLL, DeviceGroups
 from kernels.gpu.planes import MANY_GROUPS
 from kernels.gpu.prepare import Prepared
 from kernels.gpu.primitives import launch
+from kernels.gpu.product import ProductConfig
 
 # Blocks of four warps with 80 registers that the 132 multiprocessors of an H200 hold at once.
 _ONE_WAVE = 792
 
 
-@dataclass(frozen=True, slots=True)
-class GroupConfig:
-    """How the group product is started: warps that share a block's columns, and registers of a thread.
-
-    Without a limit on registers the assembler takes so few in programs of several warps that loads wait
-    for one another.
-    """
-
-    warps: int
-    maxnreg: int | None
-
-    def __post_init__(self) -> None:
-        if self.warps not in (1, 2, 4, 8, 16):
-            raise ValueError(f"a block is shared by 1, 2, 4, 8 or 16 warps, not {self.warps}")
-
-
-def default_config(weights: DeviceGroups) -> GroupConfig:
+def default_config(weights: DeviceGroups) -> ProductConfig:
     """The fastest launch measured on an H200 for matrices of about this shape, with a fetch and without.
 
     Up to about 6 blocks a multiprocessor 80 registers let all of them run at once; beyond that 72 let one
@@ -43,8 +26,8 @@ def default_config(weights: DeviceGroups) -> GroupConfig:
     4096): a superstep has fewer words to wait for.
     """
     if weights.bits == 3 and weights.blocks >= MANY_GROUPS:
-        return GroupConfig(1, 72)
-    return GroupConfig(4, 80 if weights.blocks < _ONE_WAVE else 72)
+        return ProductConfig(1, 72)
+    return ProductConfig(4, 80 if weights.blocks < _ONE_WAVE else 72)
 
 
 def group_product(
@@ -53,7 +36,7 @@ def group_product(
     *,
     fetch: Fetch | None = None,
     out: Tensor | None = None,
-    config: GroupConfig | None = None,
+    config: ProductConfig | None = None,
     dtype: torch.dtype = torch.float32,
     asm: bool | None = None,
 ) -> Tensor:
@@ -69,7 +52,6 @@ def group_product(
     if out is None:
         out = torch.empty(prepared.used, weights.rows, dtype=dtype, device=weights.device)
     config = config if config is not None else default_config(weights)
-    options: dict[str, int] = {} if config.maxnreg is None else {"maxnreg": config.maxnreg}
     fetching = fetch_sizes(fetch, config.warps)
     launch(
         group_kernel,
@@ -89,10 +71,8 @@ def group_product(
         BATCH=prepared.batch,
         USED=prepared.used,
         TAIL=weights.steps % UNROLL > 0,
-        WARPS=config.warps,
         asm=asm,
-        num_warps=config.warps,
         **fetch_constants(fetch),
-        **options,
+        **config.options,
     )
     return out

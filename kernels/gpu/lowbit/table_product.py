@@ -12,9 +12,7 @@ from kernels.gpu.lowbit.tables import SUPERSTEP, DeviceTables
 from kernels.gpu.planes import MANY_GROUPS
 from kernels.gpu.prepare import Prepared
 from kernels.gpu.primitives import launch
-from kernels.gpu.product import ProductConfig
-
-_FEWEST_CHUNKS = 8
+from kernels.gpu.product import ProductConfig, chunk_bound
 
 
 def default_table_config(tables: DeviceTables, vectors: int = 1) -> ProductConfig:
@@ -51,7 +49,6 @@ def table_product(
     if out is None:
         out = torch.empty(prepared.used, tables.rows, dtype=dtype, device=tables.device)
     config = config if config is not None else default_table_config(tables, prepared.used)
-    options: dict[str, int] = {} if config.maxnreg is None else {"maxnreg": config.maxnreg}
     fetching = fetch_sizes(fetch, config.warps)
     launch(
         table_kernel,
@@ -74,11 +71,9 @@ def table_product(
         BATCH=prepared.batch,
         USED=prepared.used,
         TAIL=tables.steps % SUPERSTEP > 0,
-        CHUNKS=max(_FEWEST_CHUNKS, 1 << (prepared.chunks - 1).bit_length()),
-        WARPS=config.warps,
+        CHUNKS=chunk_bound(prepared),
         asm=asm,
-        num_warps=config.warps,
         **fetch_constants(fetch),
-        **options,
+        **config.options,
     )
     return out

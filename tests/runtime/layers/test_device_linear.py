@@ -7,16 +7,16 @@ from kernels.dec import dequantise, quantise_residual, quantise_rtn
 from kernels.dec.residual import pack_nibbles
 from kernels.gpu.dec import reference
 from kernels.gpu.dec.fetch import FetchConfig, ResidualRows
-from kernels.gpu.lowbit.group_product import GroupConfig
 from kernels.gpu.lowbit.groups import pack_groups
 from kernels.gpu.packing import pack_planes
+from kernels.gpu.product import ProductConfig
 from runtime.layers.device_linear import DeviceLinear, Prologue, new_buffers, product_warps
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 # A step and a chunk that are not full; the interpreter is slow.
 N_OUT, N_IN = 24, 320
 
-ONE_WARP = GroupConfig(1, 64)
+ONE_WARP = ProductConfig(1, 64)
 
 
 def sample(bits, columns=None, seed=0):

@@ -9,10 +9,11 @@ from kernels.dec import GroupCodes, pack_nibbles, quantise_rtn
 from kernels.gpu.dec.correction import add_correction
 from kernels.gpu.dec.fetch import FetchConfig, ResidualRows, new_fetch
 from kernels.gpu.dec.selection import new_selection
-from kernels.gpu.lowbit.group_product import GroupConfig, group_product
+from kernels.gpu.lowbit.group_product import group_product
 from kernels.gpu.lowbit.groups import pack_groups
 from kernels.gpu.lowbit.reference import group_weights
 from kernels.gpu.prepare import prepare
+from kernels.gpu.product import ProductConfig
 from tests.kernels.gpu.samples import with_outliers
 
 CUDA = torch.cuda.is_available()
@@ -31,7 +32,7 @@ def _base(rows, columns, bits):
 
 def _check(base, x, warps=2, **options):
     weights = pack_groups(base).to(DEVICE)
-    y = group_product(weights, prepare(x.to(DEVICE)), config=GroupConfig(warps, None), **options).cpu()
+    y = group_product(weights, prepare(x.to(DEVICE)), config=ProductConfig(warps, None), **options).cpu()
     exact = x.double() @ group_weights(base).T
     assert y.shape == exact.shape
     assert (y - exact).norm() < BOUND * exact.norm()
@@ -83,7 +84,7 @@ def test_the_first_programs_fetch_the_correction(warps, k_chunk, poison):
     x = with_outliers(1, columns) + poison
     prepared = prepare(x.to(DEVICE), selection=selection)
     weights = pack_groups(base).to(DEVICE)
-    config = GroupConfig(warps, None)
+    config = ProductConfig(warps, None)
     plain = group_product(weights, prepared, config=config)
     y = group_product(weights, prepared, fetch=fetch, config=config)
     torch.testing.assert_close(plain, y, rtol=0, atol=0, equal_nan=True)

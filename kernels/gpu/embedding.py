@@ -1,0 +1,59 @@
+"""The embedding of tokens from a table that stays in host memory, of which a token takes a single row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class HostTable:
+    """value = codes * scale of the row * inverse_columns.
+
+    codes: int8 [vocab, hidden] in page-locked host memory, which kernels read over the bus (device memory and
+    plain memory of a CPU do as well). scale: float32 [vocab] and inverse_columns: float32 [hidden] or None,
+    both on the device that computes.
+    """
+
+    codes: Tensor
+    scale: Tensor
+    inverse_columns: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if self.codes.dtype != torch.int8 or self.codes.dim() != 2 or not self.codes.is_contiguous():
+            raise ValueError(f"an embedding of {list(self.codes.shape)} {self.codes.dtype} is not int8 rows")
+        if self.scale.dtype != torch.float32 or self.scale.shape != (self.vocab,):
+            raise ValueError(
+                f"scales {list(self.scale.shape)} {self.scale.dtype} do not fit {self.vocab} rows"
+            )
+        factors = self.inverse_columns
+        if factors is not None and (factors.dtype != torch.float32 or factors.shape != (self.hidden,)):
+            raise ValueError(
+                f"factors {list(factors.shape)} {factors.dtype} do not fit {self.hidden} columns"
+            )
+
+    @property
+    def vocab(self) -> int:
+        """Tokens, one a row."""
+        return self.codes.shape[0]
+
+    @property
+    def hidden(self) -> int:
+        """Values of a token."""
+        return self.codes.shape[1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where rows are wanted."""
+        return self.scale.device
+
+    def rows(self, index: Tensor) -> Tensor:
+        """The rows of token ids `index` int64 [n], on any device: float32 [n, hidden] on `device`.
+
+        Rows are gathered where the codes are; IndexError for an id outside the table.
+        """
+        codes = self.codes[index.to(self.codes.device)].to(self.device)
+        values = codes.float() * self.scale[index.to(self.device), None]
+        return values if self.inverse_columns is None else values * self.inverse_columns

@@ -12,7 +12,9 @@ from runtime.engine.cpu_linear import CpuLinear, ProductLayer
 from runtime.engine.cpu_step import CpuStep
 from runtime.engine.slider import MeasuredSlowdown, TunedPath
 from runtime.engine.step_timer import StepTimer
+from runtime.generation.continuation import HostContinuation
 from runtime.generation.engine import SliderReading
+from runtime.generation.settings import SamplingSettings
 from runtime.layers.base import LINEAR_KINDS, Linear, LinearKind
 from runtime.layers.correction import CorrectionStack
 from runtime.layers.int8 import Int8
@@ -74,6 +76,10 @@ class CpuEngine:
             part = torch.tensor(tokens[start : start + PREFILL_CHUNK])
             hidden = self._decoder.hidden(part, self._cache)
         return self._decoder.logits(hidden[-1:])[0]
+
+    def continuation(self, logits: torch.Tensor, settings: SamplingSettings) -> HostContinuation:
+        """The answer to what the cache holds; `logits` are those that the last prefill gave."""
+        return HostContinuation(logits, settings, self.decode)
 
     @torch.inference_mode()
     def decode(self, token: int) -> torch.Tensor:

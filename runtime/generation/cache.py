@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime.generation.engine import Engine
+from runtime.generation.engine import Continuation, Engine
+from runtime.generation.settings import SamplingSettings
 
 if TYPE_CHECKING:
     import torch
@@ -46,12 +48,27 @@ class PrefixCache:
         self._ids = list(prompt)
         return self._engine.prefill(prompt[reused:], check), reused
 
-    def decode(self, token: int) -> torch.Tensor:
-        """Append one token; logits after it."""
-        self._ids.append(token)
-        return self._engine.decode(token)
+    def continuation(self, logits: torch.Tensor, settings: SamplingSettings) -> Continuation:
+        """The answer to the prompt of the last `prefill`, which gave `logits`; its caller closes it."""
+        return _Noted(self._engine.continuation(logits, settings), self._ids)
 
     def clear(self) -> None:
         """Forget everything: after a failure nobody knows how far the engine came."""
         self._ids = []
         self._engine.truncate(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """A continuation whose tokens are written down; the one that nobody accepted lies behind the position."""
+
+    tokens: Continuation
+    ids: list[int]
+
+    def next(self) -> int:
+        token = self.tokens.next()
+        self.ids.append(token)
+        return token
+
+    def close(self) -> None:
+        self.tokens.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from runtime.generation.settings import SamplingSettings
 from runtime.protocol.events import KChunk
 
 if TYPE_CHECKING:
@@ -28,6 +29,27 @@ class SliderReading:
     left_out: int = 0
 
 
+class Continuation(Protocol):
+    """The tokens of one answer, which an engine may compute before they are asked for.
+
+    While one is open nothing else may change the engine's cache.
+    """
+
+    def next(self) -> int:
+        """The next token. Asking accepts the token given before: it is in the KV cache then.
+
+        Must not be asked for when the token given before has no place, at `position` = `context_limit`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Forget what was computed ahead; the last token given was not accepted, so it leaves the cache too.
+
+        Does not fail, also after a `next` that did; a second call does nothing.
+        """
+        ...
+
+
 class Engine(Protocol):
     """A loaded model with one sequence in its KV cache."""
 
@@ -36,7 +58,7 @@ class Engine(Protocol):
 
     @property
     def position(self) -> int:
-        """Tokens in the KV cache."""
+        """Tokens in the KV cache, without those that a continuation computed ahead."""
         ...
 
     def truncate(self, n: int) -> None:
@@ -46,16 +68,17 @@ class Engine(Protocol):
     def prefill(self, tokens: Sequence[int], check: Callable[[], None]) -> torch.Tensor:
         """Append tokens (at least one); logits of the last, float32 [vocab].
 
-        `check` is called between chunks and may raise; the chunks done by then stay in the cache.
+        They are there when it returns, so that a caller can time it. `check` is called between chunks and may
+        raise; the chunks done by then stay in the cache.
         """
         ...
 
-    def decode(self, token: int) -> torch.Tensor:
-        """Append one token; logits after it, float32 [vocab]."""
+    def continuation(self, logits: torch.Tensor, settings: SamplingSettings) -> Continuation:
+        """The answer to what the cache holds; `logits` are those that the last prefill gave."""
         ...
 
     def set_slowdown(self, pct: float, lossless: bool) -> None:
-        """Take the table of this slider position from the next decode on."""
+        """Take the table of this slider position from the next token that is computed on."""
         ...
 
     def slider(self) -> SliderReading:

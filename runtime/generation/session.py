@@ -14,7 +14,6 @@ from runtime.generation.cache import PrefixCache
 from runtime.generation.context import ContextWindow, Fitted
 from runtime.generation.engine import Engine
 from runtime.generation.meter import Meter
-from runtime.generation.sampler import Sampler
 from runtime.generation.writer import Control, Writer
 from runtime.protocol.commands import Generate, SetSlowdown
 from runtime.protocol.events import Done, Event, Failed, FinishReason, Loaded, Stats
@@ -81,9 +80,7 @@ class Session:
     def _writer(self, command: Generate, text: AnswerText, control: Control) -> Writer:
         return Writer(
             cache=self._cache,
-            # Repetition counts within the answer only: the prompt may be quoted, and it holds the very token
-            # that ends a turn, which must not become less likely with every turn.
-            sampler=Sampler(settings.resolve(command.sampling, self._defaults)),
+            sampling=settings.resolve(command.sampling, self._defaults),
             text=text,
             meter=self._meter,
             control=control,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
 from runtime.errors import Interrupted
 from runtime.generation.answer import AnswerText
 from runtime.generation.cache import PrefixCache
+from runtime.generation.engine import Continuation
 from runtime.generation.meter import Meter
-from runtime.generation.sampler import Sampler
+from runtime.generation.settings import SamplingSettings
 from runtime.protocol.commands import SetSlowdown
 from runtime.protocol.events import Event, Failed, FinishReason, Stats
 
@@ -32,7 +34,7 @@ class Writer:
     """Everything one answer needs; `move` applies a slider position, `stats` reads the figures."""
 
     cache: PrefixCache
-    sampler: Sampler
+    sampling: SamplingSettings
     text: AnswerText
     meter: Meter
     control: Control
@@ -49,15 +51,19 @@ class Writer:
             self.meter.prefilled(len(prompt), 0)
             return "stopped"
         self.meter.prefilled(len(prompt), reused)
+        with closing(self.cache.continuation(logits, self.sampling)) as tokens:
+            return (yield from self._tokens(tokens))
+
+    def _tokens(self, tokens: Continuation) -> Generator[Event, None, FinishReason]:
         while not (reason := self._over()):
             yield from self._moved()
-            token = self.sampler.pick(logits)
+            token = tokens.next()
+            # A stop that came meanwhile counts, and in a full context the token has no place.
+            if reason := self._over():
+                break
             if token in self.ends:
                 return "stop"
             yield from self._show(token)
-            if reason := self._over():
-                break
-            logits = self.cache.decode(token)
         return reason
 
     def _check(self) -> None:

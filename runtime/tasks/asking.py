@@ -15,7 +15,6 @@ from runtime.generation.answer import AnswerText
 from runtime.generation.cache import PrefixCache
 from runtime.generation.engine import Engine
 from runtime.generation.meter import Meter
-from runtime.generation.sampler import Sampler
 from runtime.generation.session import Session
 from runtime.generation.settings import GREEDY
 from runtime.generation.writer import Writer
@@ -142,7 +141,7 @@ class Completer:
     def _writer(self, answer: AnswerText, meter: Meter, max_tokens: int) -> Writer:
         return Writer(
             cache=self._cache,
-            sampler=Sampler(GREEDY),
+            sampling=GREEDY,
             text=answer,
             meter=meter,
             control=_Control(self._ctx),

@@ -12,7 +12,10 @@ from typing import Any
 
 import torch
 
-from runtime.generation.engine import SliderReading
+from runtime.generation.continuation import HostContinuation
+from runtime.generation.engine import Continuation, SliderReading
+from runtime.generation.sampler import Sampler
+from runtime.generation.settings import SamplingSettings
 from runtime.protocol import KChunk, Load, Loaded, SlowdownPoint
 from runtime.text import Tokenizer
 
@@ -22,7 +25,11 @@ PATH = (SlowdownPoint(0.0, KChunk()), SlowdownPoint(5.0, KChunk(8, 8, 8, 8)))
 
 @dataclass
 class FakeEngine:
-    """Each prefill takes the next of `replies` (ids); its tokens come out one by one, then `end` for ever."""
+    """Each prefill takes the next of `replies` (ids); its tokens come out one by one, then `end` for ever.
+
+    `ahead`: a token is computed as soon as it is chosen. `history`: what is in the cache, also ahead.
+    `fail_at`: the step that makes the history so long raises `failure`, once.
+    """
 
     replies: Iterator[Sequence[int]]
     vocab_size: int
@@ -32,24 +39,34 @@ class FakeEngine:
     history: list[int] = field(default_factory=list)
     prefilled: list[int] = field(default_factory=list)
     moves: list[tuple[int, float, bool]] = field(default_factory=list)
+    ahead: bool = False
+    speculative: int = 0
     fail_at: int | None = None
+    failure: Exception = field(default_factory=MemoryError)
 
     @property
     def position(self) -> int:
-        return len(self.history)
+        return len(self.history) - self.speculative
 
     def truncate(self, n: int) -> None:
-        assert 0 <= n <= len(self.history)
+        assert 0 <= n <= self.position
+        self.speculative = 0
         del self.history[n:]
 
     def prefill(self, tokens: Sequence[int], check: Callable[[], None]) -> torch.Tensor:
         assert tokens
+        assert not self.speculative
         self.prefilled.append(len(tokens))
         for at in range(0, len(tokens), CHUNK):
             check()
             self._append(tokens[at : at + CHUNK])
         self._reply = chain(next(self.replies), repeat(self.end))
         return self._next()
+
+    def continuation(self, logits: torch.Tensor, settings: SamplingSettings) -> Continuation:
+        if self.ahead:
+            return AheadContinuation(self, logits, settings)
+        return HostContinuation(logits, settings, self.decode)
 
     def decode(self, token: int) -> torch.Tensor:
         time.sleep(self.delay_s)
@@ -65,16 +82,36 @@ class FakeEngine:
         return SliderReading(pct, None, k_chunk, k_chunk.total, lossless)
 
     def _append(self, tokens: Sequence[int]) -> None:
+        if self.fail_at is not None and len(self.history) + len(tokens) >= self.fail_at:
+            self.fail_at = None
+            raise self.failure
         self.history.extend(tokens)
         assert len(self.history) <= self.context_limit
-        if self.fail_at is not None and len(self.history) >= self.fail_at:
-            self.fail_at = None
-            raise MemoryError
 
     def _next(self) -> torch.Tensor:
         logits = torch.zeros(self.vocab_size)
         logits[next(self._reply)] = 50.0
         return logits
+
+
+class AheadContinuation:
+    """Computes every token as soon as it is chosen, as an engine does that samples on its device."""
+
+    def __init__(self, engine: FakeEngine, logits: torch.Tensor, settings: SamplingSettings) -> None:
+        self._engine, self._sampler = engine, Sampler(settings)
+        self._chosen = self._sampler.pick(logits)
+
+    def next(self) -> int:
+        engine, token = self._engine, self._chosen
+        engine.speculative = 0
+        if engine.position < engine.context_limit:
+            logits = engine.decode(token)
+            engine.speculative = 1
+            self._chosen = self._sampler.pick(logits)
+        return token
+
+    def close(self) -> None:
+        self._engine.truncate(self._engine.position)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from kernels.dec.residual import quantise_residual
 from kernels.dec.rtn import dequantise, quantise_rtn
 from runtime.engine.cpu import CpuEngine
 from runtime.engine.slider import MeasuredSlowdown, TunedPath
+from runtime.generation.sampler import Sampler
+from runtime.generation.settings import SamplingSettings
 from runtime.layers.base import LINEAR_KINDS
 from runtime.layers.compensated import Compensated
 from runtime.layers.correction import Correction
@@ -99,6 +101,34 @@ def test_prefill_and_decode_agree(family):
     for token in TOKENS[5:]:
         step = engine.decode(token)
     assert relative(step, whole) < 0.02
+
+
+@pytest.mark.parametrize("settings", [SamplingSettings(), SamplingSettings(1.3, 0.95, 20, 0.01, 1.2, seed=4)])
+def test_a_continuation_is_the_sampler_s_choice_after_every_step(settings):
+    engine, _ = engine_of("llama", compensated)
+    expected, sampler = [], Sampler(settings)
+    logits = engine.prefill(TOKENS, lambda: None)
+    for _ in range(8):
+        expected.append(sampler.pick(logits))
+        logits = engine.decode(expected[-1])
+    engine.truncate(0)
+    answer = engine.continuation(engine.prefill(TOKENS, lambda: None), settings)
+    given, positions = [], []
+    for _ in range(8):
+        given.append(answer.next())
+        positions.append(engine.position)
+    answer.close()
+    assert given == expected
+    assert positions == list(range(len(TOKENS), len(TOKENS) + 8))
+
+
+def test_a_continuation_fills_the_context_to_its_last_place():
+    engine, _ = engine_of("llama", int8)
+    answer = engine.continuation(engine.prefill((TOKENS * 6)[:61], lambda: None), SamplingSettings())
+    for _ in range(4):
+        answer.next()
+    answer.close()
+    assert engine.position == engine.context_limit == 64
 
 
 def test_all_channels_corrected_is_nearly_dense_and_none_is_the_base():

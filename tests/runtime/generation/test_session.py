@@ -39,13 +39,14 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def make(folder):
+@pytest.fixture(params=[False, True], ids=["step by step", "computed ahead"])
+def make(folder, request):
     tokenizer = Tokenizer.from_folder(folder)
 
     def build(*replies: str, limit: int = 512, path=PATH) -> tuple[Session, FakeEngine]:
         encoded = chain([tokenizer.encode(reply) for reply in replies], repeat([]))
-        engine = FakeEngine(encoded, tokenizer.vocab_size, tokenizer.control["<|im_end|>"], limit)
+        end = tokenizer.control["<|im_end|>"]
+        engine = FakeEngine(encoded, tokenizer.vocab_size, end, limit, ahead=request.param)
         loaded = Loaded("m", "rtn4", "cpu", limit, 1, path, "" if path else "never tuned")
         return Session(engine, loaded, folder), engine
 
@@ -202,7 +203,8 @@ def test_slider_moves_between_two_tokens(make):
     session, engine = make("a b c d e")
     moves = [None, None, SetSlowdown(5.0)]
     result, _ = run(session, "hi", control=Controls(moves=moves))
-    assert engine.moves == [(engine.prefilled[0] + 2, 5.0, False)]
+    # Two tokens were given by then, and the first of them is accepted.
+    assert engine.moves == [(engine.prefilled[0] + 1, 5.0, False)]
     assert result["k_chunk"]["qkv"] == 8
     assert result["text"] == "a b c d e"
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from runtime.engine.memory import SMALLEST_CONTEXT
 from runtime.errors import DecdecError
 from runtime.protocol.commands import Message
+from runtime.shortage import shortage
 from runtime.text import Prompt, PromptBuilder
 
 # Room for an answer before anything is dropped, and, once something must go, the share of the context freed:
@@ -57,6 +59,17 @@ class ContextWindow:
         return prompt, dropped
 
 
+def exhausted(error: BaseException, limit: int) -> DecdecError:
+    """The failure of an answer for which memory ran out: offers half of the present context."""
+    if limit <= SMALLEST_CONTEXT:
+        fix = "close other programs, or take a smaller model or a base with fewer bits"
+    else:
+        context = max(limit // 2, SMALLEST_CONTEXT)
+        fix = f"close other programs, or load with a context of {context} tokens (--context {context})"
+    why = f"{shortage(error)}, with a context of {limit} tokens"
+    return DecdecError("Memory ran out in this answer", why, fix)
+
+
 def _split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
     count = 1 if messages[0].role == "system" else 0
     return list(messages[:count]), list(messages[count:])
@@ -70,5 +83,5 @@ def _too_long(tokens: int, limit: int) -> DecdecError:
     return DecdecError(
         "The question does not fit",
         f"with the system prompt it has {tokens} tokens and the context holds {limit}",
-        "shorten it, or load the model with a larger context",
+        "shorten it, or load the model with a larger context (--context N)",
     )

@@ -11,12 +11,13 @@ import msgspec
 from runtime.generation import settings
 from runtime.generation.answer import AnswerText
 from runtime.generation.cache import PrefixCache
-from runtime.generation.context import ContextWindow, Fitted
+from runtime.generation.context import ContextWindow, Fitted, exhausted
 from runtime.generation.engine import Engine
 from runtime.generation.meter import Meter
 from runtime.generation.writer import Control, Writer
 from runtime.protocol.commands import Generate, SetSlowdown
 from runtime.protocol.events import Done, Event, Failed, FinishReason, Loaded, Stats
+from runtime.shortage import is_out_of_memory
 from runtime.text import PromptBuilder, Tokenizer
 from runtime.text.endings import end_ids
 
@@ -39,15 +40,17 @@ class Session:
         self._meter = Meter(engine.context_limit)
 
     def answer(self, command: Generate, control: Control) -> Iterator[Event]:
-        """Write one answer. Raises DecdecError for a conversation that cannot be answered.
+        """Write one answer. Raises DecdecError for a conversation that cannot be answered, or without memory.
 
         After a failure the next question starts from an empty cache; a stop keeps what was computed.
         """
         fitted = self._window.fit(command.messages, command.max_tokens)
         try:
             yield from self._answer(command, fitted, control)
-        except Exception:
+        except Exception as error:
             self._cache.clear()
+            if is_out_of_memory(error):
+                raise exhausted(error, self._engine.context_limit) from error
             raise
 
     def set_slowdown(self, move: SetSlowdown) -> Failed | None:

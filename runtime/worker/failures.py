@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import sys
 import time
 import traceback
@@ -12,10 +10,10 @@ from pathlib import Path
 from runtime import locations
 from runtime.errors import DecdecError
 from runtime.protocol.events import Failed
+from runtime.shortage import first_line, is_out_of_memory, shortage
 from runtime.store.oserrors import explain
 
 MAX_LOG_BYTES = 1 << 20
-_ALLOCATION_FAILED = ("can't allocate memory", "not enough memory", "out of memory")
 
 
 def log_file() -> Path:
@@ -29,28 +27,11 @@ def failed(job: str, error: BaseException) -> Failed:
         return Failed(job, error.what, error.why, error.fix, error.code)
     if is_out_of_memory(error):
         fix = "close other programs, or take a smaller model or a shorter context"
-        return Failed(job, "Memory ran out", _first_line(error), fix)
+        return Failed(job, "Memory ran out", shortage(error), fix)
     if isinstance(error, OSError) and error.errno is not None:
         return _system_failure(job, error)
     where = _log(error)
-    return Failed(job, f"Something unexpected went wrong in {job}", _first_line(error), where)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether host or device memory could not be had."""
-    torch = sys.modules.get("torch")
-    if isinstance(error, MemoryError) or (torch and isinstance(error, torch.OutOfMemoryError)):
-        return True
-    return isinstance(error, RuntimeError) and any(text in str(error).lower() for text in _ALLOCATION_FAILED)
-
-
-def release_memory() -> None:
-    """Give back what a failed step held."""
-    gc.collect()
-    torch = sys.modules.get("torch")
-    if torch and torch.cuda.is_initialized():
-        with contextlib.suppress(RuntimeError):
-            torch.cuda.empty_cache()
+    return Failed(job, f"Something unexpected went wrong in {job}", first_line(error), where)
 
 
 def _system_failure(job: str, error: OSError) -> Failed:
@@ -58,11 +39,6 @@ def _system_failure(job: str, error: OSError) -> Failed:
     path = Path(error.filename) if isinstance(error.filename, str) else locations.home()
     explained = explain(error, path, job.capitalize())
     return Failed(job, explained.what, explained.why, explained.fix)
-
-
-def _first_line(error: BaseException) -> str:
-    text = " ".join(str(error).split("\n", 1)[0].split())[:300]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _log(error: BaseException) -> str:

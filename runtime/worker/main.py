@@ -15,6 +15,7 @@ from runtime.errors import DecdecError
 from runtime.progress import JobContext
 from runtime.protocol.commands import Command, Generate, Job, Load, Prepare, Quit, SetSlowdown, Tune
 from runtime.protocol.events import Done, Failed, Ready
+from runtime.shortage import release_memory
 from runtime.worker import environment, failures, jobs
 from runtime.worker.damage import blamed_on_files
 from runtime.worker.inbox import Inbox, Task
@@ -79,7 +80,7 @@ class Worker:
         except Exception as error:
             failure = failures.failed(job, error)
         # The exception is gone here, and with it the frames that held its tensors.
-        failures.release_memory()
+        release_memory()
         self._emit(failure)
 
     def _dispatch(self, task: Task, context: JobContext) -> None:
@@ -103,7 +104,7 @@ class Worker:
 
         device.require_wanted()
         self._session = None
-        failures.release_memory()
+        release_memory()
         with blamed_on_files(command.model, context):
             found = jobs.resolve(jobs.LOADER)(command, context)
             self._session = Session(found.engine, found.loaded, found.folder)

@@ -129,6 +129,8 @@ def load(command: Load, context: Any) -> LoadedFake:
     long_reply = tokenizer.encode("the quick brown fox ") * 200
     replies = chain([tokenizer.encode("hello 😀 world")], repeat(long_reply))
     engine = FakeEngine(replies, tokenizer.vocab_size, tokenizer.control["<|im_end|>"], 2000, delay_s=0.005)
+    if command.model == "scarce":
+        engine.fail_at = 400
     path = () if command.model == "untuned" else PATH
     reason = "" if path else "never tuned"
     return LoadedFake(engine, Loaded(command.model, command.base, "cpu", 2000, 1, path, reason), folder)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 
 import pytest
+import torch
 
 from runtime.errors import DecdecError
+from runtime.generation.context import exhausted
 from runtime.generation.session import Session
 from runtime.protocol import Done, Failed, Generate, Loaded, Message, SetSlowdown, Stats, Token
 from runtime.text import Tokenizer
@@ -193,10 +195,47 @@ def test_too_long_a_question_is_one_sentence(make):
 def test_a_failing_engine_loses_the_turn_and_not_the_chat(make):
     session, engine = make("the quick brown fox", "fine")
     engine.fail_at = len(make.tokenizer.encode("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n")) + 3
-    with pytest.raises(MemoryError):
+    with pytest.raises(DecdecError, match="Memory ran out"):
         run(session, "hi", max_tokens=30)
     assert engine.position == 0
     assert run(session, "hi")[0]["text"] == "fine"
+
+
+CUDA = (
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 7.63 GiB of which"
+    " 512.00 MiB is free. Including non-PyTorch memory, this process has 7.10 GiB memory in use."
+)
+
+
+@pytest.mark.parametrize("into_answer", [-20, 2, 5])
+def test_memory_that_runs_out_loses_the_turn_and_the_next_answer_is_as_without(make, into_answer):
+    reply = "the quick brown fox jumps"
+    session, engine = make("so it is", reply, reply, limit=2048)
+    chat = ["hi", run(session, "hi")[0]["text"], "again, please, and say more this time"]
+    prompt = len(session._builder.build([Message("user", text) for text in chat]).ids)
+    engine.fail_at, engine.failure = prompt + into_answer, torch.OutOfMemoryError(CUDA)
+    with pytest.raises(DecdecError) as caught:
+        run(session, *chat)
+    assert caught.value.sentence == (
+        "Memory ran out in this answer: 2.15 GB more were needed and 536.9 MB of the GPU's memory are free,"
+        " with a context of 2048 tokens."
+        " Close other programs, or load with a context of 1024 tokens (--context 1024)."
+    )
+    assert engine.history == []
+    result, _ = run(session, *chat)
+    whole, _ = make("so it is", reply, limit=2048)
+    run(whole, "hi")
+    expected, _ = run(whole, *chat)
+    assert (result["text"], result["finish_reason"]) == (expected["text"], expected["finish_reason"])
+    assert session._cache.ids == whole._cache.ids
+
+
+@pytest.mark.parametrize(
+    ("limit", "fix"), [(700, "512 tokens (--context 512)"), (512, "a base with fewer bits")]
+)
+def test_the_smallest_context_is_not_halved(limit, fix):
+    assert fix in exhausted(MemoryError(), limit).sentence
+    assert "of host memory are free" in exhausted(MemoryError(), limit).sentence
 
 
 def test_slider_moves_between_two_tokens(make):

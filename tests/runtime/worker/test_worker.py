@@ -156,6 +156,22 @@ async def test_every_failure_is_a_sentence_and_the_worker_lives(client, home):
     await until(client, Done)
 
 
+async def test_memory_that_runs_out_ends_one_answer(client):
+    await client.send(Load("scarce"))
+    await until(client, Loaded)
+    await client.send(ASK)
+    assert (await until(client, Done))[-1].result["text"] == "hello 😀 world"
+    await client.send(ASK)
+    failed = (await until(client, Failed))[-1]
+    assert (failed.job, failed.code) == ("generate", 1)
+    assert failed.what == "Memory ran out in this answer"
+    assert "--context 1000" in failed.fix
+    await client.send(ASK)
+    await until(client, Token)
+    await client.send(Stop())
+    assert "the quick brown fox ".startswith((await until(client, Done))[-1].result["text"][:20])
+
+
 def start() -> subprocess.Popen:
     return subprocess.Popen(ARGV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
 

@@ -1,30 +1,58 @@
-"""Which device answers: what DECDEC_DEVICE asks for, and no silent fall-back from it. Light by contract."""
+"""What DECDEC_DEVICE asks for, and no silent fall-back from it. Light by contract: torch is not asked here.
+
+Which device answers in the end is found out where the model is loaded, by `runtime.devices`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+from pathlib import Path
 
 from runtime.errors import DecdecError
 
 VARIABLE = "DECDEC_DEVICE"
+# What may be asked for, beside "cuda:N".
+AUTOMATIC, CPU = "", "cpu"
+NO_DRIVER = "no NVIDIA driver was found"
 _FIX = f"unset {VARIABLE}, or set it to cpu"
+_DRIVER_FILES = ("/proc/driver/nvidia/version", "/usr/lib/wsl/lib/nvidia-smi")
 
 
-def require_wanted() -> None:
-    """Raise DecdecError unless DECDEC_DEVICE is unset or names a device that answers here: the CPU."""
-    if wanted_gpu() is None:
-        return
-    wanted, why = os.environ[VARIABLE].strip(), "this version answers on the CPU only"
-    raise DecdecError(f"The device {wanted} cannot be used", why, f"{_FIX}; decdec-chat doctor shows devices")
+def wanted() -> str:
+    """What is asked for: AUTOMATIC (a GPU that can be used, else the CPU), CPU or "cuda:N".
+
+    DecdecError for anything else.
+    """
+    text = os.environ.get(VARIABLE, "").strip()
+    if text.lower() in (AUTOMATIC, CPU):
+        return text.lower()
+    found = re.fullmatch(r"cuda(?::(\d{1,3}))?", text.lower())
+    if found is None:
+        raise DecdecError(f"{VARIABLE} is {text!r}", "known are cpu, cuda and cuda:N", _FIX)
+    return f"cuda:{int(found[1] or 0)}"
 
 
 def wanted_gpu() -> int | None:
-    """The number of the CUDA device that DECDEC_DEVICE names, None for the CPU; DecdecError for neither."""
-    wanted = os.environ.get(VARIABLE, "").strip()
-    if wanted.lower() in ("", "cpu"):
-        return None
-    found = re.fullmatch(r"cuda(?::(\d{1,3}))?", wanted.lower())
-    if found is None:
-        raise DecdecError(f"{VARIABLE} is {wanted!r}", "known are cpu, cuda and cuda:N", _FIX)
-    return int(found[1] or 0)
+    """The number of the CUDA device that is asked for by name; None where none is."""
+    name = wanted()
+    return int(name.removeprefix("cuda:")) if name.startswith("cuda:") else None
+
+
+def require_wanted() -> None:
+    """Raise DecdecError for a device that is not known, and for a GPU where there is not even a driver."""
+    if wanted_gpu() is not None and not driver_present():
+        raise refused(NO_DRIVER)
+
+
+def refused(why: str) -> DecdecError:
+    """The error for the device that was asked for and cannot answer."""
+    return DecdecError(
+        f"The device {wanted()} cannot be used", why, f"{_FIX}; decdec-chat doctor shows devices"
+    )
+
+
+def driver_present() -> bool:
+    """Whether this system has NVIDIA's driver."""
+    return any(Path(file).exists() for file in _DRIVER_FILES) or shutil.which("nvidia-smi") is not None

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import os
 import platform
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import psutil
+import torch
 
-from runtime import device, locations
+from runtime import devices, locations
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
 from runtime.worker.environment import usable_cores
@@ -45,8 +44,6 @@ def doctor(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
 
 
 def _cpu() -> dict[str, Any]:
-    import torch
-
     return {
         "name": _cpu_name(),
         "kind": "cpu",
@@ -73,58 +70,30 @@ def _memory() -> dict[str, int]:
 
 def _gpus() -> list[dict[str, Any]]:
     """Every CUDA device, or one entry that says why there is none."""
-    if why := _why_no_cuda():
+    if why := devices.why_no_cuda():
         return [{"name": "NVIDIA GPU", "kind": "cuda", "usable": False, "why": why}]
-    import torch
-
     return [_gpu(index) for index in range(torch.cuda.device_count())]
 
 
 def _gpu(index: int) -> dict[str, Any]:
-    import torch
-
     properties = torch.cuda.get_device_properties(index)
     free, total = torch.cuda.mem_get_info(index)
+    why = devices.why_not(index) or devices.why_no_kernels()
     return {
         "name": properties.name,
         "kind": f"cuda:{index}",
-        "usable": False,
+        "usable": not why,
         "memory_bytes": total,
         "free_bytes": free,
         "compute_capability": f"{properties.major}.{properties.minor}",
-        "why": "found, but this version answers on the CPU only",
-    }
-
-
-def _why_no_cuda() -> str:
-    """Empty when torch can use a CUDA device."""
-    import torch
-
-    if sys.platform == "darwin":
-        return "macOS has no NVIDIA driver; answers come from the CPU"
-    driver = _driver_present()
-    if torch.version.cuda is None:
-        built = f"this torch ({torch.__version__}) was built without CUDA"
-        return f"{built}; install a CUDA build of it to use the GPU" if driver else f"none found, and {built}"
-    if not driver:
-        return "no NVIDIA driver was found; answers come from the CPU"
-    if not torch.cuda.is_available():
-        return f"the driver is too old for CUDA {torch.version.cuda}, or no device is visible to this process"
-    return ""
-
-
-def _driver_present() -> bool:
-    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
+    } | ({"why": why} if why else {})
 
 
 def _compiler_check() -> dict[str, Any]:
     """Triton builds a small launcher with the system's C compiler on first use; only GPUs need it."""
-    if importlib.util.find_spec("triton") is None:
-        return _check("Triton", False, "not installed; it is needed for GPUs only")
-    compiler = os.environ.get("CC") or next(filter(shutil.which, ("cc", "gcc", "clang", "cl")), None)
-    if compiler is None:
-        return _check("Triton", False, "no C compiler was found; install gcc or set CC (for GPUs only)")
-    return _check("Triton", True, f"with {compiler}")
+    if why := devices.why_no_kernels():
+        return _check("Triton", False, f"{why} (for GPUs only)")
+    return _check("Triton", True, f"with {devices.compiler()}")
 
 
 def _home_check() -> dict[str, Any]:
@@ -137,10 +106,9 @@ def _home_check() -> dict[str, Any]:
 
 def _device_check() -> dict[str, Any]:
     try:
-        device.require_wanted()
+        return _check("device", True, f"answers come from {devices.label(devices.answering_gpu())}")
     except DecdecError as error:
         return _check("device", False, error.sentence)
-    return _check("device", True, "answers come from the CPU")
 
 
 def _hub_check() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from runtime import device, locations
+from runtime import devices, locations
 from runtime.bench.table import Row, Table
 from runtime.errors import DecdecError
 from runtime.layers.base import LINEAR_KINDS
@@ -46,7 +46,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 def measure(model: str, base: str, ctx: JobContext) -> Measured:
     """Measure every linear with every number of fetch programs worth trying; minutes on an idle machine."""
-    command, index = Tune(model, base), device.wanted_gpu()
+    command, index = Tune(model, base), devices.answering_gpu()
     target = cpu_target(command, ctx) if index is None else gpu_target(command, index, ctx)
     return Measured(model, base, target.machine.processor, target.link_gb_s, _times(target, ctx))
 

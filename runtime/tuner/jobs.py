@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from runtime import device
+from runtime import devices
 from runtime.engine.bench_linears import StepMeasurer
 from runtime.pictures import require_suffix
 from runtime.progress import JobContext
@@ -40,7 +40,7 @@ def tune(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     picture = Path(args["plot"]) if args.get("plot") else None
     if picture:
         require_suffix(picture)
-    index = device.wanted_gpu()
+    index = devices.answering_gpu()
     with exclusive("tune", "Tuning"):
         target = cpu_target(command, ctx) if index is None else gpu_target(command, index, ctx)
         wait_for_quiet(ctx)

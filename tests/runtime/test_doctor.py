@@ -7,6 +7,7 @@ import psutil
 import pytest
 import torch
 
+from runtime import devices
 from runtime import doctor as module
 from runtime.doctor import doctor
 from runtime.progress import JobContext
@@ -52,23 +53,35 @@ def test_sizes_are_those_on_disk(home):
     }
 
 
-@pytest.mark.parametrize(
-    ("driver", "cuda", "available", "reason"),
-    [
-        (False, None, False, "none found"),
-        (True, None, False, "built without CUDA"),
-        (False, "13.0", False, "no NVIDIA driver"),
-        (True, "13.0", False, "too old"),
-        (True, "13.0", True, ""),
-    ],
-)
-def test_says_why_there_is_no_gpu(monkeypatch, driver, cuda, available, reason):
-    monkeypatch.setattr(module, "_driver_present", lambda: driver)
-    monkeypatch.setattr(torch.version, "cuda", cuda)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: available)
-    why = module._why_no_cuda()
-    assert reason in why
-    assert bool(why) == bool(reason)
+class Properties:
+    name, major, minor = "NVIDIA Old", 7, 5
+
+
+def test_gpus_are_shown_with_what_keeps_them_from_answering(monkeypatch):
+    monkeypatch.setattr(devices, "why_no_cuda", lambda: "")
+    monkeypatch.setattr(devices, "why_no_kernels", lambda: "")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: (7, 5) if index else (9, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: Properties)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "NVIDIA New")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda index: (5, 8))
+    monkeypatch.delenv("DECDEC_DEVICE", raising=False)
+    found = report()
+    usable, old = found["devices"][1:]
+    assert (usable["usable"], usable["free_bytes"], "why" in usable) == (True, 5, False)
+    assert (old["usable"], old["memory_bytes"]) == (False, 8)
+    assert "7.5" in old["why"]
+    assert check(found, "device")["note"] == "answers come from NVIDIA New (cuda:0)"
+
+
+def test_one_entry_says_why_there_is_no_gpu(monkeypatch):
+    monkeypatch.setattr(devices, "why_no_cuda", lambda: "it was sold")
+    monkeypatch.setenv("DECDEC_DEVICE", "cuda")
+    found = report()
+    assert [each["why"] for each in found["devices"][1:]] == ["it was sold"]
+    refused = check(found, "device")
+    assert not refused["ok"]
+    assert "it was sold" in refused["note"]
 
 
 def test_hub_settings_without_secrets(monkeypatch):
@@ -94,7 +107,5 @@ def test_a_folder_that_cannot_be_written_is_told(monkeypatch):
 
 
 def test_missing_compiler_is_told(monkeypatch):
-    monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(module.shutil, "which", lambda name: None)
+    monkeypatch.setattr(devices, "compiler", lambda: "")
     assert "C compiler" in module._compiler_check()["note"]

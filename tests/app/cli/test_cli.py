@@ -326,10 +326,9 @@ def test_names_from_outside_cannot_drive_the_terminal(home, monkeypatch, capsys)
     assert "\x07" not in shown
 
 
-@pytest.mark.parametrize("device", ["cuda", "banana"])
-def test_a_device_that_is_not_there_is_told_before_anything_is_fetched(worker, monkeypatch, device):
-    monkeypatch.setenv("DECDEC_DEVICE", device)
+def test_a_device_that_is_not_known_is_told_before_anything_is_fetched(worker, monkeypatch):
+    monkeypatch.setenv("DECDEC_DEVICE", "banana")
     code, out, err = cli("run", "x")
     assert (code, out) == (1, "")
-    assert device in err
+    assert "banana" in err
     assert "not here yet" not in err

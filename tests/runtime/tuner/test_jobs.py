@@ -41,7 +41,7 @@ def test_two_do_not_measure_each_other(tmp_path, monkeypatch):
 def gpu(tmp_path, monkeypatch):
     """A machine that is told to use its GPU, which is a simulated one."""
     monkeypatch.setenv("DECDEC_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("DECDEC_DEVICE", "cuda")
+    monkeypatch.setattr(jobs.devices, "answering_gpu", lambda: 0)
     machine = Machine("cuda:0", "NVIDIA H200", 0, "2.13", "0.68", "0.1", driver="580.1", triton="3.6")
     monkeypatch.setattr(jobs, "wait_for_quiet", lambda ctx: True)
     monkeypatch.setattr(

@@ -12,6 +12,13 @@ import triton.language as tl
 
 
 @triton.jit
+def gelu_tanh(x: tl.tensor) -> tl.tensor:
+    """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), written with one exponential."""
+    inner = 1.5957691216057308 * (x + 0.044715 * x * x * x)
+    return x / (1.0 + tl.exp(-inner))
+
+
+@triton.jit
 def activation(
     x: tl.tensor,
     other: tl.tensor,
@@ -23,7 +30,7 @@ def activation(
 ) -> Any:
     """float32 values at `at` before any common factor, and x there.
 
-    The value is x, x * norm weight or silu(x) * other, times its column's factor.
+    The value is x, x * norm weight, silu(x) * other or gelu(x) * other, times its column's factor.
     """
     raw = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
     value = raw
@@ -31,6 +38,8 @@ def activation(
         value = raw * tl.load(other + at, mask=inside, other=0.0).to(tl.float32)
     elif PROLOGUE == 2:
         value = raw / (1.0 + tl.exp(-raw)) * tl.load(other + at, mask=inside, other=0.0).to(tl.float32)
+    elif PROLOGUE == 3:
+        value = gelu_tanh(raw) * tl.load(other + at, mask=inside, other=0.0).to(tl.float32)
     if FACTORS:
         value *= tl.load(factors + at, mask=inside, other=0.0)
     return value, raw

@@ -8,10 +8,10 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
+from kernels.gpu.chaining import launch_chained
 from kernels.gpu.dec.selection import Selection
 from kernels.gpu.fields import LANES, STEP_COLUMNS
 from kernels.gpu.prepare_kernel import CHUNK, prepare_kernel
-from kernels.gpu.primitives import launch
 
 MOST_VECTORS = 8
 # Steps of zeros after the last: what a warp without further work multiplies with.
@@ -26,6 +26,7 @@ class Prologue(IntEnum):
     NONE = 0
     RMS_NORM = 1
     SILU_MUL = 2
+    GELU_MUL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ def prepare(
     norm: Tensor | None = None,
     eps: float = 1e-6,
     up: Tensor | None = None,
+    gelu: bool = False,
     factors: Tensor | None = None,
     order: Tensor | None = None,
     selection: Selection | None = None,
@@ -91,8 +93,9 @@ def prepare(
 ) -> Prepared:
     """Digits of x [columns] or [1 to 8, columns], bf16 or float32.
 
-    Prologues, in this order: RMSNorm with weight `norm` [columns] and `eps`, or silu(x) * `up` (shaped as x);
-    times `factors` float32 [columns]; then column j is taken from column `order[j]` (int32 [columns]).
+    Prologues, in this order: RMSNorm with weight `norm` [columns] and `eps`, or silu(x) * `up` (shaped as x;
+    with `gelu` gelu(x), its tanh form); times `factors` float32 [columns]; then column j is taken from column
+    `order[j]` (int32 [columns]).
     `selection` is filled with the channels to correct, chosen among the columns before any order by the
     values after all factors; for one vector only. `out` are buffers of `new_prepared` to fill. Raises
     ValueError for shapes that do not fit.
@@ -113,14 +116,16 @@ def prepare(
     if (prepared.used, prepared.columns) != tuple(rows.shape):
         raise ValueError(f"buffers for {prepared.used} x {prepared.columns} do not fit {tuple(rows.shape)}")
     other = norm if norm is not None else up
-    _launch(rows, other, factors, order, selection, prepared, eps, _prologue(norm, up), asm)
+    _launch(rows, other, factors, order, selection, prepared, eps, _prologue(norm, up, gelu), asm)
     return prepared
 
 
-def _prologue(norm: Tensor | None, up: Tensor | None) -> Prologue:
+def _prologue(norm: Tensor | None, up: Tensor | None, gelu: bool) -> Prologue:
     if norm is not None:
         return Prologue.RMS_NORM
-    return Prologue.SILU_MUL if up is not None else Prologue.NONE
+    if up is None:
+        return Prologue.NONE
+    return Prologue.GELU_MUL if gelu else Prologue.SILU_MUL
 
 
 def _warps(columns: int) -> int:
@@ -148,7 +153,7 @@ def _launch(
     asm: bool | None,
 ) -> None:
     selecting = -(-prepared.columns // CHUNK) if selection is not None else 0
-    launch(
+    launch_chained(
         prepare_kernel,
         (prepared.chunks + selecting, prepared.batch),
         rows,

@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 
 from kernels.gpu.activation import activation, activation_bound
+from kernels.gpu.chaining import follow
 from kernels.gpu.dec.selection_kernel import finish_selection, select_program
 from kernels.gpu.primitives import store_float, store_word
 
@@ -181,6 +182,7 @@ def prepare_kernel(
     USED: tl.constexpr,
     CHUNK: tl.constexpr,
     BLOCK: tl.constexpr,
+    CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
     """Digits of vector program_id(1), columns of chunk program_id(0); see `prepare.prepare`.
@@ -189,9 +191,10 @@ def prepare_kernel(
     """
     program = tl.program_id(0)
     m = tl.program_id(1)
+    follow(CHAINED)
     row = tl.minimum(m, USED - 1).to(tl.int64) * columns
     x += row
-    if PROLOGUE == 2:
+    if PROLOGUE >= 2:
         other += row
     targets = (digits, digit_sums, group_sums, gathered, x_scale)
     selection = (control, channels, values, common)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from kernels.gpu.chaining import launch_chained
 from kernels.gpu.dec.fetch import Fetch
 from kernels.gpu.dec.launching import check_fetch, fetch_constants, fetch_pointers, fetch_sizes
 from kernels.gpu.planes import MANY_GROUPS, DevicePlanes
 from kernels.gpu.prepare import Prepared
-from kernels.gpu.primitives import launch
 from kernels.gpu.product_kernel import product_kernel
 from kernels.gpu.saving import scratch_asm
 
@@ -22,13 +22,15 @@ _SOME_GROUPS = 700
 
 @dataclass(frozen=True, slots=True)
 class ProductConfig:
-    """How a product is started: warps that share a group's columns, and the registers a thread may have.
+    """How a product is started: warps that share a group's columns, the registers a thread may have, and the
+    lines of weights a thread brings nearer while the kernel before still runs (`chaining`).
 
     Without a limit the assembler takes so few in programs of several warps that loads wait for one another.
     """
 
     warps: int
     maxnreg: int | None = None
+    ahead: int = 1
 
     def __post_init__(self) -> None:
         if self.warps not in (1, 2, 4, 8, 16):
@@ -36,9 +38,29 @@ class ProductConfig:
 
     @property
     def options(self) -> dict[str, int]:
-        """The kernel's WARPS, and triton's own options."""
+        """The kernel's WARPS and AHEAD, and triton's own options."""
         limit = {} if self.maxnreg is None else {"maxnreg": self.maxnreg}
-        return {"WARPS": self.warps, "num_warps": self.warps, **limit}
+        return {"WARPS": self.warps, "AHEAD": self.ahead, "num_warps": self.warps, **limit}
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """What a product does with its sums: `add` them to what `out` holds, `bias` float32 [rows] on top."""
+
+    add: bool = False
+    bias: Tensor | None = None
+
+    def pointer(self, unused: Tensor) -> Tensor:
+        """The bias, or `unused`."""
+        return unused if self.bias is None else self.bias
+
+    @property
+    def constants(self) -> dict[str, bool]:
+        """The constexpr arguments ADD and BIAS."""
+        return {"ADD": self.add, "BIAS": self.bias is not None}
+
+
+STORE = Epilogue()
 
 
 def default_config(planes: DevicePlanes) -> ProductConfig:
@@ -62,10 +84,12 @@ def product(
     fetch: Fetch | None = None,
     out: Tensor | None = None,
     config: ProductConfig | None = None,
+    epilogue: Epilogue = STORE,
     dtype: torch.dtype = torch.float32,
     asm: bool | None = None,
 ) -> Tensor:
-    """scale * q @ x for each prepared vector: [used, rows] in `dtype` (float32 or bfloat16) or in `out`.
+    """scale * q @ x for each prepared vector: [used, rows] in `dtype` (float32 or bfloat16) or in `out`,
+    with the `epilogue`.
 
     The dense part and the escapes are summed as integers, so that they are the same bits for every launch
     configuration; the few patches are added in float32. With `fetch` the first programs fill
@@ -79,7 +103,7 @@ def product(
         out = torch.empty(prepared.used, planes.rows, dtype=dtype, device=planes.device)
     config = config if config is not None else default_config(planes)
     fetching = fetch_sizes(fetch, config.warps)
-    launch(
+    launch_chained(
         product_kernel,
         (fetching[0] + planes.groups,),
         *_tensors(planes),
@@ -88,6 +112,7 @@ def product(
         prepared.gathered,
         prepared.x_scale,
         out,
+        epilogue.pointer(out),
         *fetch_pointers(fetch, out),
         planes.rows,
         planes.steps // planes.unroll,
@@ -103,6 +128,7 @@ def product(
         CHUNKS=chunk_bound(prepared),
         SPACE=scratch_asm(config.warps, planes.unroll, planes.kinds),
         asm=asm,
+        **epilogue.constants,
         **fetch_constants(fetch),
         **config.options,
     )

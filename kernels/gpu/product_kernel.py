@@ -11,9 +11,10 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.conversions import as_type
+from kernels.gpu.chaining import follow, prefetch
 from kernels.gpu.dec.fetch_kernel import fetch_role
 from kernels.gpu.group import group_lines, group_rows
+from kernels.gpu.outputs import outputs_before, store_outputs
 from kernels.gpu.patches import patch_sums, patches
 from kernels.gpu.product_sums import plane_sums
 from kernels.gpu.saving import scratch
@@ -63,7 +64,7 @@ def _dense(
 def _group(
     weights: tl.tuple,
     inputs: tl.tuple,
-    out: tl.tensor,
+    outputs: tl.tuple,
     number: tl.tensor,
     rows: tl.tensor,
     whole: tl.tensor,
@@ -77,12 +78,15 @@ def _group(
     ROW_SCALES: tl.constexpr,
     CHUNKS: tl.constexpr,
     SPACE: tl.constexpr,
+    ADD: tl.constexpr,
+    BIAS: tl.constexpr,
     WARPS: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
     """The product of group `number` with all vectors."""
     planes, table, offsets, stream, patch_columns, patch_deltas, permutation, scale = weights
     digits, digit_sums, gathered, x_scale, chunks = inputs
+    out, bias = outputs
     lane = thread % 32
     warp = thread // 32
     address = lane
@@ -94,6 +98,9 @@ def _group(
     row = group_rows(permutation, number * 8 + tl.arange(0, 8))
     inside = row < rows
     row_scale = tl.load(scale + (row if ROW_SCALES else row * 0), mask=inside, other=0.0)
+    before = ()
+    for m in tl.static_range(USED):
+        before = before + (outputs_before(out, bias, m * rows + row, row, inside, ADD, BIAS),)
     digit = tl.arange(0, 4)[None, :]
     partial, x_scales = _inputs(digit_sums, x_scale, chunks, digit, USED, CHUNKS)
     sums = plane_sums(group, width, lane, warp, digits, whole, tail, KINDS, BATCH, UNROLL, TAIL, WARPS, ASM)
@@ -102,7 +109,27 @@ def _group(
     for m in tl.static_range(USED):
         value = _dense(sums[m], partial[m], x_scales[m], width, group[5], digit, WARPS)
         value += tl.sum(tl.sum(tl.reshape(sparse[m], [WARPS, 8, 4]), 2), 0)
-        tl.store(out + m * rows + row, as_type(value * row_scale, out.dtype.element_ty, ASM), mask=inside)
+        store_outputs(out, m * rows + row, value * row_scale + before[m], inside, ASM)
+
+
+@triton.jit
+def _prefetch_group(
+    planes: tl.tensor,
+    table: tl.tensor,
+    number: tl.tensor,
+    groups: tl.tensor,
+    steps: tl.tensor,
+    thread: tl.tensor,
+    AHEAD: tl.constexpr,
+    ASM: tl.constexpr,
+) -> None:
+    """Bring the first lines of a group's plane nearer; a step has as many lines as its codes have bits."""
+    if number < groups:
+        line = table + number * 4
+        plane = planes + tl.load(line).to(tl.int64) * 32
+        lines = steps * (tl.load(line + 1) & 15)
+        for r in tl.static_range(AHEAD):
+            prefetch(plane + tl.minimum(thread + r * thread.shape[0], lines - 1) * 32, ASM)
 
 
 _SIZES = ("rows", "whole", "tail", "chunks", "fetchers", "fetch_groups", "fetch_words", "fetch_columns")
@@ -123,6 +150,7 @@ def product_kernel(
     gathered: tl.tensor,
     x_scale: tl.tensor,
     out: tl.tensor,
+    bias: tl.tensor,
     residual: tl.tensor,
     channels: tl.tensor,
     values: tl.tensor,
@@ -144,16 +172,25 @@ def product_kernel(
     ROW_SCALES: tl.constexpr,
     CHUNKS: tl.constexpr,
     SPACE: tl.constexpr,
+    ADD: tl.constexpr,
+    BIAS: tl.constexpr,
     FETCH: tl.constexpr,
     FETCH_ROWS: tl.constexpr,
     FETCH_SPLITS: tl.constexpr,
     FETCH_AHEAD: tl.constexpr,
+    AHEAD: tl.constexpr,
     WARPS: tl.constexpr,
+    CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
     """out[m, row] = scale * sum(q * x_m): the widest groups first; see `product.product`."""
     program = tl.program_id(0)
     thread = tl.arange(0, 32 * WARPS)
+    if CHAINED and AHEAD > 0:
+        groups = tl.num_programs(0) - fetchers
+        number = tl.num_programs(0) - 1 - program
+        _prefetch_group(planes, table, number, groups, whole * UNROLL + tail, thread, AHEAD, ASM)
+    follow(CHAINED)
     if FETCH:
         if program < fetchers:
             listing = (residual, channels, values, control, partial)
@@ -165,6 +202,6 @@ def product_kernel(
         weights = (planes, table, offsets, stream, patch_columns, patch_deltas, permutation, scale)
         inputs = (digits, digit_sums, gathered, x_scale, chunks)
         _group(
-            weights, inputs, out, number, rows, whole, tail, thread,
-            BATCH, USED, UNROLL, TAIL, KINDS, ROW_SCALES, CHUNKS, SPACE, WARPS, ASM,
+            weights, inputs, (out, bias), number, rows, whole, tail, thread,
+            BATCH, USED, UNROLL, TAIL, KINDS, ROW_SCALES, CHUNKS, SPACE, ADD, BIAS, WARPS, ASM,
         )  # fmt: skip

@@ -10,7 +10,7 @@ import torch
 
 from runtime.bench.shapes import LLAMA
 from runtime.layers.base import LinearKind
-from runtime.layers.device_linear import product_warps
+from runtime.layers.device_products import product_warps
 from runtime.tuner.device_block import DeviceBlock
 from runtime.tuner.fetching import FetchShape, launches, rungs
 from runtime.tuner.measurer import NO_PROGRAMS, Launch

@@ -15,7 +15,7 @@ from kernels.gpu.prepare import new_prepared, prepare
 from runtime.bench.gpu_timing import copies_needed
 from runtime.bench.shapes import LLAMA
 from runtime.layers.base import LinearKind
-from runtime.layers.device_linear import Weights, multiply_prepared
+from runtime.layers.device_products import Weights, multiply_prepared
 from runtime.tuner.device_block import cloned, random_residual
 from runtime.tuner.link import fetch_microseconds
 from runtime.tuner.random_weights import makers

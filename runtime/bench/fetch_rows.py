@@ -15,7 +15,7 @@ from kernels.gpu.dec.reference import correction
 from kernels.gpu.dec.selection import new_selection
 from kernels.gpu.prepare import Prepared, prepare
 from runtime.bench.gpu_timing import copies_needed
-from runtime.layers.device_linear import Weights, multiply_prepared, product_warps
+from runtime.layers.device_products import Weights, multiply_prepared, product_warps
 from runtime.tuner.device_block import cloned
 from runtime.tuner.replays import Replay
 

@@ -29,7 +29,7 @@ from runtime.bench.gpu_report import GpuReport
 from runtime.bench.gpu_timing import copies_needed
 from runtime.bench.run_gpu import about
 from runtime.bench.warming import run_part, warm
-from runtime.layers.device_linear import multiply_prepared
+from runtime.layers.device_products import multiply_prepared
 from runtime.tuner.random_weights import random_planes
 from runtime.tuner.replays import Replay, warm_up
 

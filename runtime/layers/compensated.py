@@ -11,19 +11,24 @@ from runtime.layers.lowbit import LookUp, LowBit
 
 
 class Compensated:
-    """Decode corrects `k_chunk` channels of each 1024; prefill corrects all of them.
+    """Decode corrects `k_chunk` channels of each 1024; prefill corrects all of them, or none.
 
-    The paper leaves the prompt uncorrected. Here every prompt token gets the whole residual, so the KV cache
-    has nearly INT8 quality; for many tokens that is one more dense product.
+    The paper leaves the prompt uncorrected. Here every prompt token gets the whole residual unless
+    `prompt_correction` is off, so the KV cache has nearly INT8 quality; for many tokens that is one more
+    dense product.
     """
 
-    def __init__(self, base: LowBit | LookUp | Int8, correction: Correction) -> None:
-        self.base, self.correction = base, correction
+    def __init__(
+        self, base: LowBit | LookUp | Int8, correction: Correction, prompt_correction: bool = True
+    ) -> None:
+        self.base, self.correction, self.prompt_correction = base, correction, prompt_correction
         self.n_out, self.n_in = base.n_out, base.n_in
         self.inverse_columns = base.inverse_columns
 
     def prefill(self, x: torch.Tensor) -> torch.Tensor:
-        """[tokens, n_in] -> [tokens, n_out], every channel corrected."""
+        """[tokens, n_in] -> [tokens, n_out], every channel corrected where the prompt is."""
+        if not self.prompt_correction:
+            return self.base.prefill(x)
         narrow = self.base.divided(x).bfloat16()
         residual = self.correction.residual()
         lost = residual_product(narrow, residual.codes, residual.scale)

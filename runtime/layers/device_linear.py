@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,16 +10,12 @@ from torch import Tensor
 from kernels.gpu.dec.correction import add_correction, gate_corrected
 from kernels.gpu.dec.fetch import Fetch, FetchConfig, ResidualRows, new_fetch
 from kernels.gpu.dec.selection import Selection, new_selection
-from kernels.gpu.lowbit.group_product import default_config, group_product
-from kernels.gpu.lowbit.groups import DeviceGroups
-from kernels.gpu.lowbit.table_product import default_table_config, table_product
-from kernels.gpu.lowbit.tables import DeviceTables
-from kernels.gpu.planes import DevicePlanes
+from kernels.gpu.dense.product import dense_gate, dense_product
+from kernels.gpu.dense.weights import DenseWeights
 from kernels.gpu.prepare import MOST_VECTORS, Prepared, new_prepared, prepare
-from kernels.gpu.product import ProductConfig, product
-from kernels.gpu.product import default_config as default_planes_config
+from kernels.gpu.product import Epilogue, ProductConfig
+from runtime.layers.device_products import Weights, multiply_prepared
 
-Weights = DeviceGroups | DeviceTables | DevicePlanes
 EPS = 1e-6
 
 
@@ -53,36 +48,44 @@ def new_buffers(
 
 @dataclass(frozen=True, slots=True)
 class Prologue:
-    """What happens to an input first: RMSNorm with weight `norm` [n_in] and `eps`, or silu(x) * up."""
+    """What happens to an input first: RMSNorm with weight `norm` [n_in] and `eps`, or silu(x) * up, or with
+    `gelu` gelu(x) * up.
+    """
 
     norm: Tensor | None = None
     up: Tensor | None = None
     eps: float = EPS
+    gelu: bool = False
 
 
 NOTHING = Prologue()
 
 
 class DeviceLinear:
-    """y = W x with W = (base + residual) / columns: the base on the device, the residual in host memory."""
+    """y = W x + bias with W = (base + residual) / columns: base on the device, residual in host memory."""
 
     def __init__(
         self,
         weights: Weights,
         buffers: DeviceBuffers,
         *,
-        columns: Tensor | None = None,
+        inverse_columns: Tensor | None = None,
+        bias: Tensor | None = None,
         residual: ResidualRows | None = None,
         fetching: FetchConfig | None = None,
+        partial: Tensor | None = None,
         config: ProductConfig | None = None,
     ) -> None:
-        """`columns` float32 [n_in]: factors of the base, by which inputs are divided. `fetching`: how the
-        residual's rows are read; `config`: how the product is started; None: the kernels' own choice.
+        """`inverse_columns` float32 [n_in]: what inputs are multiplied with. `fetching`: how the residual's
+        rows are read; `config`: how the product is started; None: the kernels' own choice. `partial`: of
+        another linear of this kind, which corrects at another time (`Fetch.partial`).
         """
-        self.weights, self.buffers, self._config = weights, buffers, config
+        if isinstance(weights, DenseWeights) and not (residual is None and inverse_columns is None):
+            raise ValueError("dense weights have neither a residual nor column factors")
+        self.weights, self.buffers, self._config, self._bias = weights, buffers, config, bias
         self.n_out, self.n_in = weights.rows, weights.columns
-        self.inverse_columns = None if columns is None else columns.float().reciprocal().to(weights.device)
-        self.fetch = None if residual is None else new_fetch(residual, buffers.selection, fetching)
+        self.inverse_columns = inverse_columns
+        self.fetch = None if residual is None else new_fetch(residual, buffers.selection, fetching, partial)
 
     def decode(self, x: Tensor, prologue: Prologue = NOTHING, corrected: bool = True) -> Tensor:
         """One token: x [1, n_in], or [n_in] -> [1, n_out] in the shared result buffer.
@@ -90,47 +93,67 @@ class DeviceLinear:
         `corrected` False leaves selection, fetch and sum out, and with them what being ready costs.
         """
         out = self.multiply(x, prologue, corrected)
-        if corrected and self.fetch is not None:
-            add_correction(out, self.fetch)
+        if fetch := self._fetch(corrected):
+            add_correction(out, fetch)
         return out
 
     def multiply(self, x: Tensor, prologue: Prologue = NOTHING, corrected: bool = True) -> Tensor:
         """As `decode`, but what was fetched stays in `fetch.partial` for whoever reads the result."""
-        fetch = self.fetch if corrected else None
-        prepared = self._prepare(
-            x, prologue, self.buffers.selection if fetch else None, self.buffers.prepared
-        )
-        return multiply_prepared(self.weights, prepared, self.buffers.out, fetch, self._config)
+        return self._product(x, self.buffers.out, prologue, self._fetch(corrected), add=False)
 
-    def add_to(self, stream: Tensor, corrected: bool = True) -> Tensor:
-        """Add what `multiply` gave, and its correction, to `stream` [1, n], the first n outputs; gives it."""
-        out = self.buffers.out[:, : stream.numel()]
-        if corrected and self.fetch is not None:
-            return add_correction(out, self.fetch, stream=stream)
-        return stream.add_(out)
+    def add_to(
+        self, stream: Tensor, x: Tensor, prologue: Prologue = NOTHING, corrected: bool = True
+    ) -> Tensor:
+        """Add the product with x, and its correction, to `stream` [1, n_out]; gives it."""
+        fetch = self._fetch(corrected)
+        self._product(x, stream, prologue, fetch, add=True)
+        return stream if fetch is None else add_correction(stream, fetch)
 
-    def gate(self, gated: Tensor) -> Tensor:
-        """silu(first half) * second half of what `multiply` gave, corrected, into `gated` [1, n_out / 2].
+    def gate(
+        self, x: Tensor, gated: Tensor, prologue: Prologue = NOTHING, corrected: bool = True
+    ) -> tuple[Tensor, Prologue]:
+        """What the next linear takes, and its prologue, if the two halves of the product with x are a gate
+        and what it lets through: silu or, with the prologue's `gelu`, gelu(first) * second.
 
-        Without a correction the next linear's prologue does the same with less.
+        `gated` [1, n_out / 2] is where they are put together, unless the next one's prologue can do it.
         """
-        if self.fetch is None:
-            raise ValueError("a linear without a residual is gated by the next one's prologue")
-        return gate_corrected(self.buffers.out[:, : 2 * gated.numel()], self.fetch, gated)
+        if isinstance(self.weights, DenseWeights):
+            gelu, bias = prologue.gelu, self._bias
+            dense_gate(self.weights, x, gated, norm=prologue.norm, eps=prologue.eps, gelu=gelu, bias=bias)
+            return gated, NOTHING
+        out = self.multiply(x, prologue, corrected)[:, : 2 * gated.numel()]
+        if fetch := self._fetch(corrected):
+            return gate_corrected(out, fetch, gated, gelu=prologue.gelu), NOTHING
+        first, second = out[0].chunk(2)
+        return first, Prologue(up=second, gelu=prologue.gelu)
 
     def few(self, x: Tensor, prologue: Prologue = NOTHING) -> Tensor:
         """Up to 8 tokens without correction: x [tokens, n_in] -> [tokens, n_out], a new tensor."""
-        if not 1 <= x.shape[0] <= MOST_VECTORS:
-            raise ValueError(f"few tokens are 1 to {MOST_VECTORS}, not {x.shape[0]}")
+        if not 1 <= x.shape[0] <= MOST_VECTORS or isinstance(self.weights, DenseWeights):
+            raise ValueError(f"few tokens are 1 to {MOST_VECTORS} with packed weights, not {x.shape[0]}")
         prepared = self._prepare(x, prologue, None, None)
         out = torch.empty(x.shape[0], self.n_out, dtype=self.buffers.out.dtype, device=x.device)
-        return multiply_prepared(self.weights, prepared, out, None, self._config)
+        return multiply_prepared(self.weights, prepared, out, None, self._config, Epilogue(bias=self._bias))
 
     def bytes_in_memory(self) -> int:
         """Bytes on the device; the residual's rows lie in host memory and do not count."""
-        scale = 0 if self.fetch is None else self.fetch.residual.scale.nbytes
-        columns = 0 if self.inverse_columns is None else self.inverse_columns.nbytes
-        return self.weights.nbytes + scale + columns
+        scale = None if self.fetch is None else self.fetch.residual.scale
+        parts = (scale, self.inverse_columns, self._bias)
+        return self.weights.nbytes + sum(part.nbytes for part in parts if part is not None)
+
+    def _fetch(self, corrected: bool) -> Fetch | None:
+        return self.fetch if corrected else None
+
+    def _product(self, x: Tensor, out: Tensor, prologue: Prologue, fetch: Fetch | None, add: bool) -> Tensor:
+        epilogue = Epilogue(add, self._bias)
+        if isinstance(self.weights, DenseWeights):
+            if prologue.up is not None:
+                raise ValueError("a dense product gates its outputs, not its inputs")
+            norm, eps = prologue.norm, prologue.eps
+            return dense_product(self.weights, x, out, norm=norm, eps=eps, epilogue=epilogue)
+        selection = None if fetch is None else self.buffers.selection
+        prepared = self._prepare(x, prologue, selection, self.buffers.prepared)
+        return multiply_prepared(self.weights, prepared, out, fetch, self._config, epilogue)
 
     def _prepare(
         self, x: Tensor, prologue: Prologue, selection: Selection | None, out: Prepared | None
@@ -140,34 +163,8 @@ class DeviceLinear:
             norm=prologue.norm,
             eps=prologue.eps,
             up=prologue.up,
+            gelu=prologue.gelu,
             factors=self.inverse_columns,
             selection=selection,
             out=out,
         )
-
-
-def multiply_prepared(
-    weights: Weights,
-    prepared: Prepared,
-    out: Tensor,
-    fetch: Fetch | None = None,
-    config: ProductConfig | None = None,
-) -> Tensor:
-    """The product of whatever kind of weights, into `out` [used, n_out]."""
-    options: dict[str, Any] = {"out": out, "config": config}
-    if fetch is not None:
-        options["fetch"] = fetch
-    if isinstance(weights, DeviceGroups):
-        return group_product(weights, prepared, **options)
-    if isinstance(weights, DeviceTables):
-        return table_product(weights, prepared, **options)
-    return product(weights, prepared, **options)
-
-
-def product_warps(weights: Weights) -> int:
-    """Warps in a program of the product, when its launch is the kernels' own choice."""
-    if isinstance(weights, DeviceGroups):
-        return default_config(weights).warps
-    if isinstance(weights, DeviceTables):
-        return default_table_config(weights).warps
-    return default_planes_config(weights).warps

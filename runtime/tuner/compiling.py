@@ -17,7 +17,7 @@ import torch
 
 from kernels.gpu.dec.fetch import FetchConfig
 from runtime.layers.base import LinearKind
-from runtime.layers.device_linear import product_warps
+from runtime.layers.device_products import product_warps
 from runtime.tuner.device_block import DeviceBlock
 from runtime.tuner.fetching import FetchShape, launches
 from runtime.tuner.random_weights import makers

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from kernels.gpu.dec.fetch import WORD_OUTPUTS, FetchConfig, ResidualRows
 from runtime.layers.base import LINEAR_KINDS, LinearKind
-from runtime.layers.device_linear import NOTHING, DeviceBuffers, DeviceLinear, Prologue, Weights, new_buffers
+from runtime.layers.device_linear import NOTHING, DeviceBuffers, DeviceLinear, Prologue, new_buffers
+from runtime.layers.device_products import Weights
 
 # (n_out, n_in) of a linear.
 Shape = tuple[int, int]
@@ -102,7 +103,7 @@ class DeviceBlock:
 
         All kinds must be there. Sums of qkv have a kernel of their own, which a step's attention would spare.
         """
-        stream = torch.zeros(1, self.shapes["o"][0], device=self._buffers["o"].out.device)
+        stream = torch.zeros_like(self._buffers["o"].out)
         gated = torch.zeros(1, self.shapes["down"][1], device=stream.device)
         corrected = bool(fetching)
         return [partial(self._step, block, stream, gated, corrected) for block in self.linears(fetching)]
@@ -117,17 +118,12 @@ class DeviceBlock:
 
     def _step(
         self, block: Mapping[LinearKind, DeviceLinear], stream: Tensor, gated: Tensor, corrected: bool
-    ) -> None:
+    ) -> Tensor:
         block["qkv"].decode(self.sources["qkv"].x, self.sources["qkv"].prologue, corrected)
-        block["o"].multiply(self.sources["o"].x, NOTHING, corrected)
-        block["o"].add_to(stream, corrected)
-        block["gate_up"].multiply(self.sources["gate_up"].x, self.sources["gate_up"].prologue, corrected)
-        if corrected:
-            block["down"].multiply(block["gate_up"].gate(gated))
-        else:
-            gate, up = block["gate_up"].buffers.out[0, : 2 * gated.numel()].chunk(2)
-            block["down"].multiply(gate, Prologue(up=up), corrected)
-        block["down"].add_to(stream, corrected)
+        block["o"].add_to(stream, self.sources["o"].x, NOTHING, corrected)
+        source = self.sources["gate_up"]
+        x, prologue = block["gate_up"].gate(source.x, gated, source.prologue, corrected)
+        return block["down"].add_to(stream, x, prologue, corrected)
 
     def _linear(self, kind: LinearKind, weights: Weights, fetching: FetchConfig | None) -> DeviceLinear:
         residual = None if fetching is None else self.sources[kind].residual

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kernels.gpu.dec.fetch import FetchConfig
 from runtime.layers.base import LINEAR_KINDS, LinearKind
-from runtime.layers.device_linear import product_warps
+from runtime.layers.device_products import product_warps
 from runtime.protocol.events import KChunk
 from runtime.tuner.costs import MAX_PCT
 from runtime.tuner.device_block import DeviceBlock

@@ -13,7 +13,7 @@ from kernels.gpu.lowbit.groups import UNROLL, DeviceGroups
 from kernels.gpu.lowbit.tables import DeviceTables
 from kernels.gpu.packing import pack_planes
 from kernels.gpu.planes import DevicePlanes
-from runtime.layers.device_linear import Weights
+from runtime.layers.device_products import Weights
 from runtime.protocol.bases import BaseSpec
 
 MakeWeights = Callable[[int, int], Weights]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from kernels.gpu.chaining import launch_chained
 from kernels.gpu.dec.correction_kernels import add_correction_kernel, fetch_kernel, gate_kernel
 from kernels.gpu.dec.fetch import Fetch
-from kernels.gpu.primitives import launch
 
 _OUTPUTS_AT_ONCE = 512
 _ADDING_WARPS = 4
@@ -20,7 +20,7 @@ def fetch_correction(fetch: Fetch, *, warps: int = 4, asm: bool | None = None) -
     What a product does with `fetch=` in its first programs: for products that cannot, and for measuring.
     """
     residual, selection = fetch.residual, fetch.selection
-    launch(
+    launch_chained(
         fetch_kernel,
         (fetch.programs(warps),),
         residual.words,
@@ -41,38 +41,32 @@ def fetch_correction(fetch: Fetch, *, warps: int = 4, asm: bool | None = None) -
     )
 
 
-def add_correction(
-    out: Tensor, fetch: Fetch, *, stream: Tensor | None = None, asm: bool | None = None
-) -> Tensor:
+def add_correction(out: Tensor, fetch: Fetch, *, asm: bool | None = None) -> Tensor:
     """Add the fetched correction to the first outputs of `out` [1, n_out or more], float32 or bf16, in place.
 
-    With `stream` [1, n_out], float32 or bf16, `out` stays and the corrected output is added to `stream`: one
-    kernel does for a residual connection and a correction. While k_chunk in effect is 0 there is no
-    correction. Returns what was added to; raises ValueError for a batch of several.
+    While k_chunk in effect is 0 there is none. Returns `out`; raises ValueError for a batch of several.
     """
     residual = fetch.residual
     _check_outputs(out, residual.rows)
-    if stream is not None and (stream.numel() != residual.rows or out.shape[-1] != residual.rows):
-        raise ValueError(f"a stream of {stream.numel()} values does not fit {out.shape[-1]} outputs")
-    launch(
+    launch_chained(
         add_correction_kernel,
         (-(-residual.rows // _OUTPUTS_AT_ONCE),),
         out,
-        out if stream is None else stream,
         *_corrections(fetch),
         residual.rows,
         fetch.partial.shape[1],
-        STREAM=stream is not None,
         SPLITS=fetch.config.splits,
         BLOCK=_OUTPUTS_AT_ONCE,
         asm=asm,
         num_warps=_ADDING_WARPS,
     )
-    return out if stream is None else stream
+    return out
 
 
-def gate_corrected(out: Tensor, fetch: Fetch, gated: Tensor, *, asm: bool | None = None) -> Tensor:
-    """silu(first half) * second half of `out` [1, 2 n] and its correction, into `gated` [1, n].
+def gate_corrected(
+    out: Tensor, fetch: Fetch, gated: Tensor, *, gelu: bool = False, asm: bool | None = None
+) -> Tensor:
+    """silu(first half, or gelu) * second half of `out` [1, 2 n] and its correction, into `gated` [1, n].
 
     Takes the place of the gate in `prepare`, which would have to read the correction once for each of its
     programs. Raises ValueError when the shapes do not fit.
@@ -81,7 +75,7 @@ def gate_corrected(out: Tensor, fetch: Fetch, gated: Tensor, *, asm: bool | None
     middle = gated.numel()
     if out.shape[-1] != 2 * middle or fetch.residual.rows != 2 * middle:
         raise ValueError(f"{middle} gated values do not fit {out.shape[-1]} outputs")
-    launch(
+    launch_chained(
         gate_kernel,
         (-(-middle // _OUTPUTS_AT_ONCE),),
         out,
@@ -89,6 +83,7 @@ def gate_corrected(out: Tensor, fetch: Fetch, gated: Tensor, *, asm: bool | None
         *_corrections(fetch),
         middle,
         fetch.partial.shape[1],
+        GELU=gelu,
         SPLITS=fetch.config.splits,
         BLOCK=_OUTPUTS_AT_ONCE,
         asm=asm,

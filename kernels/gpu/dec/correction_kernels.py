@@ -5,6 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from kernels.gpu.activation import gelu_tanh
+from kernels.gpu.chaining import follow
 from kernels.gpu.conversions import as_type
 from kernels.gpu.dec.fetch_kernel import fetch_role
 
@@ -23,9 +25,11 @@ def fetch_kernel(
     ROWS: tl.constexpr,
     SPLITS: tl.constexpr,
     AHEAD: tl.constexpr,
+    CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
     """Nothing but the fetch role; see `correction.fetch_correction`."""
+    follow(CHAINED)
     listing = (residual, channels, values, control, partial)
     shape = (groups, words, columns)
     fetch_role(listing, shape, tl.program_id(0), tl.arange(0, 32 * WARPS), ROWS, SPLITS, AHEAD, ASM)
@@ -51,29 +55,25 @@ def correction_sum(
 @triton.jit(do_not_specialize=("rows", "stride"))
 def add_correction_kernel(
     out: tl.tensor,
-    stream: tl.tensor,
     partial: tl.tensor,
     scale: tl.tensor,
     common: tl.tensor,
     control: tl.tensor,
     rows: tl.tensor,
     stride: tl.tensor,
-    STREAM: tl.constexpr,
     SPLITS: tl.constexpr,
     BLOCK: tl.constexpr,
+    CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
-    """out += correction; with STREAM, stream += out + correction and out stays."""
+    """out += correction."""
+    follow(CHAINED)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < rows
     value = tl.load(out + at, mask=inside, other=0.0).to(tl.float32)
     corrections = (partial, scale, common, control)
     value += correction_sum(corrections, at, inside, stride, SPLITS)
-    if STREAM:
-        value += tl.load(stream + at, mask=inside, other=0.0).to(tl.float32)
-        tl.store(stream + at, as_type(value, stream.dtype.element_ty, ASM), mask=inside)
-    else:
-        tl.store(out + at, as_type(value, out.dtype.element_ty, ASM), mask=inside)
+    tl.store(out + at, as_type(value, out.dtype.element_ty, ASM), mask=inside)
 
 
 @triton.jit(do_not_specialize=("middle", "stride"))
@@ -86,11 +86,14 @@ def gate_kernel(
     control: tl.tensor,
     middle: tl.tensor,
     stride: tl.tensor,
+    GELU: tl.constexpr,
     SPLITS: tl.constexpr,
     BLOCK: tl.constexpr,
+    CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
-    """gated = silu(first half of out) * second half, both with their corrections."""
+    """gated = silu or gelu(first half of out) * second half, both with their corrections."""
+    follow(CHAINED)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < middle
     gate = tl.load(out + at, mask=inside, other=0.0).to(tl.float32)
@@ -98,5 +101,5 @@ def gate_kernel(
     corrections = (partial, scale, common, control)
     gate += correction_sum(corrections, at, inside, stride, SPLITS)
     up += correction_sum(corrections, middle + at, inside, stride, SPLITS)
-    value = gate / (1.0 + tl.exp(-gate)) * up
+    value = gelu_tanh(gate) * up if GELU else gate / (1.0 + tl.exp(-gate)) * up
     tl.store(gated + at, as_type(value, gated.dtype.element_ty, ASM), mask=inside)

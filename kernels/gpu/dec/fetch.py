@@ -119,9 +119,15 @@ class Fetch:
         return self.residual.segment_groups(warps) * self.config.splits
 
 
-def new_fetch(residual: ResidualRows, selection: Selection, config: FetchConfig | None = None) -> Fetch:
-    """A fetch with partial sums of its own, on the selection's device."""
+def new_fetch(
+    residual: ResidualRows,
+    selection: Selection,
+    config: FetchConfig | None = None,
+    partial: Tensor | None = None,
+) -> Fetch:
+    """A fetch on the selection's device, with partial sums of its own unless it shares `partial`."""
     config = config if config is not None else default_fetch_config(residual)
-    shape = (config.splits, WORD_OUTPUTS * residual.row_words)
-    partial = torch.zeros(shape, dtype=torch.float32, device=selection.values.device)
+    if partial is None:
+        shape = (config.splits, WORD_OUTPUTS * residual.row_words)
+        partial = torch.zeros(shape, dtype=torch.float32, device=selection.values.device)
     return Fetch(residual, selection, partial, config)

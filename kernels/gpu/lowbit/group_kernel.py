@@ -16,8 +16,9 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.conversions import as_type
+from kernels.gpu.chaining import follow, prefetch_block
 from kernels.gpu.dec.fetch_kernel import fetch_role
+from kernels.gpu.outputs import outputs_before, store_outputs
 from kernels.gpu.primitives import load_shared_input4
 from kernels.gpu.registers import lane_words, step_registers
 from kernels.gpu.tensor_cores import mma
@@ -133,7 +134,7 @@ def _block_sums(
 def _block(
     weights: tl.tuple,
     inputs: tl.tuple,
-    out: tl.tensor,
+    outputs: tl.tuple,
     block: tl.tensor,
     rows: tl.tensor,
     steps: tl.tensor,
@@ -142,11 +143,19 @@ def _block(
     BATCH: tl.constexpr,
     USED: tl.constexpr,
     TAIL: tl.constexpr,
+    ADD: tl.constexpr,
+    BIAS: tl.constexpr,
     WARPS: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
     """The product of one block of 8 rows with all vectors."""
     words, tables = weights
+    out, bias = outputs
+    row = block * 8 + tl.arange(0, 8)
+    inside = row < rows
+    before = ()
+    for m in tl.static_range(USED):
+        before = before + (outputs_before(out, bias, m * rows + row, row, inside, ADD, BIAS),)
     digits, group_sums, x_scale, stride = inputs
     # One part of odd registers is 2^BITS too large, and the other is made so.
     power = tl.exp2((8 * (thread % 4) - BITS).to(tl.float32))
@@ -155,10 +164,9 @@ def _block(
         powers = powers + (power * tl.load(x_scale + m),)
     scaled = (digits, group_sums, powers, stride)
     sums = _block_sums(words, tables, scaled, block, steps, thread, BITS, BATCH, USED, TAIL, WARPS, ASM)
-    row = block * 8 + tl.arange(0, 8)
     for m in tl.static_range(USED):
-        value = tl.sum(tl.sum(tl.reshape(sums[m], [WARPS, 8, 4]), 2), 0)
-        tl.store(out + m * rows + row, as_type(value, out.dtype.element_ty, ASM), mask=row < rows)
+        value = tl.sum(tl.sum(tl.reshape(sums[m], [WARPS, 8, 4]), 2), 0) + before[m]
+        store_outputs(out, m * rows + row, value, inside, ASM)
 
 
 @triton.jit(
@@ -179,6 +187,7 @@ def group_kernel(
     group_sums: tl.tensor,
     x_scale: tl.tensor,
     out: tl.tensor,
+    bias: tl.tensor,
     residual: tl.tensor,
     channels: tl.tensor,
     values: tl.tensor,
@@ -195,17 +204,25 @@ def group_kernel(
     BATCH: tl.constexpr,
     USED: tl.constexpr,
     TAIL: tl.constexpr,
+    ADD: tl.constexpr,
+    BIAS: tl.constexpr,
     FETCH: tl.constexpr,
     FETCH_ROWS: tl.constexpr,
     FETCH_SPLITS: tl.constexpr,
     FETCH_AHEAD: tl.constexpr,
+    AHEAD: tl.constexpr,
     WARPS: tl.constexpr,
+    CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
     """out[m, row] = weight row . x_m; see `group_product.group_product`."""
     program = tl.program_id(0)
     thread = tl.arange(0, 32 * WARPS)
+    if CHAINED and AHEAD > 0:
+        prefetch_block(words, program - fetchers, steps * (BITS * 32), thread, AHEAD, ASM)
+    follow(CHAINED)
     weights = (words, tables)
+    outputs = (out, bias)
     inputs = (digits, group_sums, x_scale, stride)
     if FETCH:
         if program < fetchers:
@@ -214,6 +231,12 @@ def group_kernel(
             fetch_role(listing, shape, program, thread, FETCH_ROWS, FETCH_SPLITS, FETCH_AHEAD, ASM)
         else:
             block = program - fetchers
-            _block(weights, inputs, out, block, rows, steps, thread, BITS, BATCH, USED, TAIL, WARPS, ASM)
+            _block(
+                weights, inputs, outputs, block, rows, steps, thread,
+                BITS, BATCH, USED, TAIL, ADD, BIAS, WARPS, ASM,
+            )  # fmt: skip
     else:
-        _block(weights, inputs, out, program, rows, steps, thread, BITS, BATCH, USED, TAIL, WARPS, ASM)
+        _block(
+            weights, inputs, outputs, program, rows, steps, thread,
+            BITS, BATCH, USED, TAIL, ADD, BIAS, WARPS, ASM,
+        )  # fmt: skip

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from kernels.gpu.chaining import launch_chained
 from kernels.gpu.dec.fetch import Fetch
 from kernels.gpu.dec.launching import check_fetch, fetch_constants, fetch_pointers, fetch_sizes
 from kernels.gpu.lowbit.group_kernel import group_kernel
 from kernels.gpu.lowbit.groups import UNROLL, DeviceGroups
 from kernels.gpu.planes import MANY_GROUPS
 from kernels.gpu.prepare import Prepared
-from kernels.gpu.primitives import launch
-from kernels.gpu.product import ProductConfig
+from kernels.gpu.product import STORE, Epilogue, ProductConfig
 
 # Blocks of four warps with 80 registers that the 132 multiprocessors of an H200 hold at once.
 _ONE_WAVE = 792
@@ -37,10 +37,12 @@ def group_product(
     fetch: Fetch | None = None,
     out: Tensor | None = None,
     config: ProductConfig | None = None,
+    epilogue: Epilogue = STORE,
     dtype: torch.dtype = torch.float32,
     asm: bool | None = None,
 ) -> Tensor:
-    """weights @ x for each prepared vector: [used, rows] in `dtype` (float32 or bfloat16) or in `out`.
+    """weights @ x for each prepared vector: [used, rows] in `dtype` (float32 or bfloat16) or in `out`,
+    with the `epilogue`.
 
     With `fetch` the first programs fill `fetch.partial`; `out` is then still to be corrected
     (`dec.correction.add_correction`). The residual may have fewer outputs than the weights have rows.
@@ -53,7 +55,7 @@ def group_product(
         out = torch.empty(prepared.used, weights.rows, dtype=dtype, device=weights.device)
     config = config if config is not None else default_config(weights)
     fetching = fetch_sizes(fetch, config.warps)
-    launch(
+    launch_chained(
         group_kernel,
         (fetching[0] + weights.blocks,),
         weights.words,
@@ -62,6 +64,7 @@ def group_product(
         prepared.group_sums,
         prepared.x_scale,
         out,
+        epilogue.pointer(out),
         *fetch_pointers(fetch, out),
         weights.rows,
         weights.steps,
@@ -72,6 +75,7 @@ def group_product(
         USED=prepared.used,
         TAIL=weights.steps % UNROLL > 0,
         asm=asm,
+        **epilogue.constants,
         **fetch_constants(fetch),
         **config.options,
     )

@@ -11,10 +11,11 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.conversions import as_type
+from kernels.gpu.chaining import follow, prefetch_block
 from kernels.gpu.dec.fetch_kernel import fetch_role
 from kernels.gpu.lowbit.table_lookup import add_step, selectors_of
 from kernels.gpu.lowbit.tables import FACTORS, SUPERSTEP
+from kernels.gpu.outputs import outputs_before, store_outputs
 from kernels.gpu.primitives import load_shared_input4
 from kernels.gpu.registers import lane_words
 
@@ -112,7 +113,7 @@ def _by_row(sums: tl.tensor, WARPS: tl.constexpr) -> Any:
 def _group(
     weights: tl.tuple,
     inputs: tl.tuple,
-    out: tl.tensor,
+    outputs: tl.tuple,
     group: tl.tensor,
     rows: tl.tensor,
     whole: tl.tensor,
@@ -123,12 +124,15 @@ def _group(
     USED: tl.constexpr,
     TAIL: tl.constexpr,
     CHUNKS: tl.constexpr,
+    ADD: tl.constexpr,
+    BIAS: tl.constexpr,
     WARPS: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
     """The product of one group of 8 rows with all vectors."""
     words, entries, zero, step = weights
     digits, digit_sums, x_scale, chunks = inputs
+    out, bias = outputs
     lane = thread % 32
     table = _entries(entries + (group * 8 + lane // 4) * (1 << (BITS - 1)), BITS, ASM)
     row = group * 8 + tl.arange(0, 8)
@@ -139,7 +143,9 @@ def _group(
     digit = tl.arange(0, 4)[None, :]
     totals = ()
     scales = ()
+    before = ()
     for m in tl.static_range(USED):
+        before = before + (outputs_before(out, bias, m * rows + row, row, inside, ADD, BIAS),)
         scales = scales + (tl.load(x_scale + m),)
         if BITS == 4:
             totals = totals + (_digit_sums(digit_sums, m, chunks, digit, CHUNKS),)
@@ -152,7 +158,7 @@ def _group(
         if BITS == 4:
             by_digit += row_zero[:, None] * tl.sum(totals[m], 0).to(tl.float32)[None, :]
         value = tl.sum(by_digit * power, 1) * (scales[m] * row_step)
-        tl.store(out + m * rows + row, as_type(value, out.dtype.element_ty, ASM), mask=inside)
+        store_outputs(out, m * rows + row, value + before[m], inside, ASM)
 
 
 _SIZES = ("rows", "whole", "tail", "chunks", "fetchers", "fetch_groups", "fetch_words", "fetch_columns")
@@ -168,6 +174,7 @@ def table_kernel(
     digit_sums: tl.tensor,
     x_scale: tl.tensor,
     out: tl.tensor,
+    bias: tl.tensor,
     residual: tl.tensor,
     channels: tl.tensor,
     values: tl.tensor,
@@ -186,16 +193,24 @@ def table_kernel(
     USED: tl.constexpr,
     TAIL: tl.constexpr,
     CHUNKS: tl.constexpr,
+    ADD: tl.constexpr,
+    BIAS: tl.constexpr,
     FETCH: tl.constexpr,
     FETCH_ROWS: tl.constexpr,
     FETCH_SPLITS: tl.constexpr,
     FETCH_AHEAD: tl.constexpr,
+    AHEAD: tl.constexpr,
     WARPS: tl.constexpr,
+    CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
     """out[m, row] = step * sum((number + zero) * x_m); see `table_product.table_product`."""
     program = tl.program_id(0)
     thread = tl.arange(0, 32 * WARPS)
+    if CHAINED and AHEAD > 0:
+        group_words = (whole * _SUPERSTEP + tail) * (BITS * 32)
+        prefetch_block(words, program - fetchers, group_words, thread, AHEAD, ASM)
+    follow(CHAINED)
     if FETCH:
         if program < fetchers:
             listing = (residual, channels, values, control, partial)
@@ -206,6 +221,6 @@ def table_kernel(
         inputs = (digits, digit_sums, x_scale, chunks)
         group = program - fetchers
         _group(
-            weights, inputs, out, group, rows, whole, tail, thread,
-            BITS, BATCH, USED, TAIL, CHUNKS, WARPS, ASM,
+            weights, inputs, (out, bias), group, rows, whole, tail, thread,
+            BITS, BATCH, USED, TAIL, CHUNKS, ADD, BIAS, WARPS, ASM,
         )  # fmt: skip

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from kernels.gpu.chaining import launch_chained
 from kernels.gpu.dec.fetch import Fetch
 from kernels.gpu.dec.launching import check_fetch, fetch_constants, fetch_pointers, fetch_sizes
 from kernels.gpu.lowbit.table_kernel import table_kernel
 from kernels.gpu.lowbit.tables import SUPERSTEP, DeviceTables
 from kernels.gpu.planes import MANY_GROUPS
 from kernels.gpu.prepare import Prepared
-from kernels.gpu.primitives import launch
-from kernels.gpu.product import ProductConfig, chunk_bound
+from kernels.gpu.product import STORE, Epilogue, ProductConfig, chunk_bound
 
 
 def default_table_config(tables: DeviceTables, vectors: int = 1) -> ProductConfig:
@@ -34,10 +34,12 @@ def table_product(
     fetch: Fetch | None = None,
     out: Tensor | None = None,
     config: ProductConfig | None = None,
+    epilogue: Epilogue = STORE,
     dtype: torch.dtype = torch.float32,
     asm: bool | None = None,
 ) -> Tensor:
-    """W @ x for each prepared vector: [used, rows] in `dtype` (float32 or bfloat16) or in `out`.
+    """W @ x for each prepared vector: [used, rows] in `dtype` (float32 or bfloat16) or in `out`,
+    with the `epilogue`.
 
     Summed as integers, so that every launch configuration gives the same bits. With `fetch` the first
     programs fill `fetch.partial`; `out` is then still to be corrected (`dec.correction.add_correction`).
@@ -50,7 +52,7 @@ def table_product(
         out = torch.empty(prepared.used, tables.rows, dtype=dtype, device=tables.device)
     config = config if config is not None else default_table_config(tables, prepared.used)
     fetching = fetch_sizes(fetch, config.warps)
-    launch(
+    launch_chained(
         table_kernel,
         (fetching[0] + tables.groups,),
         tables.words,
@@ -61,6 +63,7 @@ def table_product(
         prepared.digit_sums,
         prepared.x_scale,
         out,
+        epilogue.pointer(out),
         *fetch_pointers(fetch, out),
         tables.rows,
         tables.steps // SUPERSTEP,
@@ -73,6 +76,7 @@ def table_product(
         TAIL=tables.steps % SUPERSTEP > 0,
         CHUNKS=chunk_bound(prepared),
         asm=asm,
+        **epilogue.constants,
         **fetch_constants(fetch),
         **config.options,
     )

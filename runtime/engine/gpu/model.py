@@ -13,7 +13,7 @@ from torch import Tensor
 
 from kernels.gpu.dec.fetch import ResidualRows
 from runtime.layers.base import LinearKind
-from runtime.layers.device_linear import Weights
+from runtime.layers.device_products import Weights
 from runtime.model.spec import LayerSpec, ModelSpec
 from runtime.model.weights import BlockNorms
 

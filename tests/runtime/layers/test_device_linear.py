@@ -1,21 +1,28 @@
 """A GPU's linear against float64, with every kind of base; in triton's interpreter where there is no GPU."""
 
+from functools import partial
+
 import pytest
 import torch
+from torch.nn.functional import gelu as torch_gelu
+from torch.nn.functional import silu
 
 from kernels.dec import dequantise, quantise_residual, quantise_rtn
 from kernels.dec.residual import pack_nibbles
 from kernels.gpu.dec import reference
 from kernels.gpu.dec.fetch import FetchConfig, ResidualRows
+from kernels.gpu.dense.weights import DenseWeights
 from kernels.gpu.lowbit.groups import pack_groups
 from kernels.gpu.packing import pack_planes
 from kernels.gpu.product import ProductConfig
-from runtime.layers.device_linear import DeviceLinear, Prologue, new_buffers, product_warps
+from runtime.layers.device_linear import DeviceLinear, Prologue, new_buffers
+from runtime.layers.device_products import product_warps
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 # A step and a chunk that are not full; the interpreter is slow.
 N_OUT, N_IN = 24, 320
 
+gelu_tanh = partial(torch_gelu, approximate="tanh")
 ONE_WARP = ProductConfig(1, 64)
 
 
@@ -33,7 +40,7 @@ def sample(bits, columns=None, seed=0):
     linear = DeviceLinear(
         pack_groups(base).to(DEVICE),
         buffers,
-        columns=columns,
+        inverse_columns=None if columns is None else columns.reciprocal().to(DEVICE),
         residual=rows,
         fetching=FetchConfig(4, 2),
         config=ONE_WARP,
@@ -153,11 +160,9 @@ def test_results_go_into_the_residual_stream_with_their_corrections():
     linear, base, rows = sample(4)
     linear.buffers.set_k_chunk(16)
     x, stream = torch.randn(N_IN), torch.randn(1, N_OUT)
-    linear.multiply(x.to(DEVICE))
-    found = linear.add_to(stream.clone().to(DEVICE))
+    found = linear.add_to(stream.clone().to(DEVICE), x.to(DEVICE))
     assert relative(found, stream[0].double() + corrected(base, rows, x, 16)) < 3e-6
-    linear.multiply(x.to(DEVICE), corrected=False)
-    plain = linear.add_to(stream.clone().to(DEVICE), corrected=False)
+    plain = linear.add_to(stream.clone().to(DEVICE), x.to(DEVICE), corrected=False)
     assert relative(plain, stream[0].double() + base @ x.double()) < 3e-6
 
 
@@ -165,7 +170,50 @@ def test_a_gate_takes_both_halves_with_their_corrections():
     linear, base, rows = sample(4)
     linear.buffers.set_k_chunk(16)
     x = torch.randn(N_IN)
-    linear.multiply(x.to(DEVICE))
-    found = linear.gate(torch.empty(1, N_OUT // 2, device=DEVICE))
     gate, up = corrected(base, rows, x, 16).chunk(2)
-    assert relative(found, torch.nn.functional.silu(gate) * up) < 1e-5
+    for gelu, exact in ((False, silu(gate) * up), (True, gelu_tanh(gate) * up)):
+        gated = torch.empty(1, N_OUT // 2, device=DEVICE)
+        found, then = linear.gate(x.to(DEVICE), gated, Prologue(gelu=gelu))
+        assert then == Prologue()
+        assert relative(found, exact) < 1e-5
+
+
+def test_without_correction_the_gate_is_left_to_the_next_linear():
+    linear, base, _ = sample(4)
+    x = torch.randn(N_IN)
+    found, then = linear.gate(x.to(DEVICE), torch.empty(1, N_OUT // 2, device=DEVICE), corrected=False)
+    assert relative(found, (base @ x.double())[: N_OUT // 2]) < 1e-6
+    assert relative(then.up, (base @ x.double())[N_OUT // 2 :]) < 1e-6
+
+
+def test_a_bias_is_added_wherever_the_product_goes():
+    torch.manual_seed(2)
+    base = quantise_rtn(torch.randn(N_OUT, N_IN) / N_IN**0.5, 4)
+    bias, x = torch.randn(N_OUT), torch.randn(N_IN)
+    linear = DeviceLinear(
+        pack_groups(base).to(DEVICE), new_buffers(N_IN, N_OUT, DEVICE), bias=bias.to(DEVICE)
+    )
+    exact = dequantise(base).double() @ x.double() + bias.double()
+    assert relative(linear.decode(x.to(DEVICE)), exact) < 1e-6
+    stream = torch.ones(1, N_OUT, device=DEVICE)
+    assert relative(linear.add_to(stream, x.to(DEVICE)), exact + 1) < 1e-6
+    assert relative(linear.few(x.to(DEVICE)[None]), exact) < 1e-6
+
+
+@pytest.mark.parametrize("gelu", [False, True])
+def test_dense_weights_take_the_same_calls(gelu):
+    torch.manual_seed(3)
+    matrix = (torch.randn(N_OUT, N_IN) / N_IN**0.5).bfloat16()
+    bias, norm, x = torch.randn(N_OUT), torch.rand(N_IN) + 0.5, torch.randn(1, N_IN)
+    linear = DeviceLinear(
+        DenseWeights(matrix.to(DEVICE)), new_buffers(N_IN, N_OUT, DEVICE), bias=bias.to(DEVICE)
+    )
+    normed = x.double() / (x.double().square().mean() + 1e-6).sqrt() * norm.double()
+    exact = (normed @ matrix.double().T + bias.double())[0]
+    x, prologue = x.to(DEVICE), Prologue(norm=norm.to(DEVICE), gelu=gelu)
+    assert relative(linear.multiply(x, prologue), exact) < 1e-6
+    assert relative(linear.add_to(torch.ones(1, N_OUT, device=DEVICE), x, prologue), exact + 1) < 1e-6
+    gate, up = exact.chunk(2)
+    found, then = linear.gate(x, torch.empty(1, N_OUT // 2, device=DEVICE), prologue)
+    assert then == Prologue()
+    assert relative(found, (gelu_tanh(gate) if gelu else silu(gate)) * up) < 1e-6

@@ -84,6 +84,14 @@ def test_prefill_corrects_every_channel(weight, inputs):
     assert relative(layer.prefill(inputs), inputs @ (base + residual).t()) < 1e-2
 
 
+def test_prefill_leaves_the_prompt_uncorrected_where_that_is_asked_for(weight, inputs):
+    layer, base, residual = compensated(weight)
+    plain = Compensated(layer.base, layer.correction, prompt_correction=False)
+    assert relative(plain.prefill(inputs), inputs @ base.t()) < 5e-3
+    plain.correction.stack.set_k_chunk(1024)
+    assert relative(plain.decode(inputs[:1]), inputs[:1] @ (base + residual).t()) < 1e-2
+
+
 def test_decode_corrects_more_channels_the_further_the_slider(weight, inputs):
     layer, base, residual = compensated(weight)
     x, errors = inputs[:1], []

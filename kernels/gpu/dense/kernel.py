@@ -1,0 +1,132 @@
+"""The dense product kernel: whole rows of bf16 weights times one float32 vector, with prologue and epilogue.
+
+Memory decides its time, so a program has all loads of a part of its rows under way at once and keeps sums for
+every column it holds; they are put together at the end. The norm's common factor is applied there too, so
+that nothing waits for it.
+"""
+
+# mypy: disable-error-code="assignment, misc"
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from kernels.gpu.activation import activation, gelu_tanh
+from kernels.gpu.chaining import follow, prefetch
+from kernels.gpu.outputs import outputs_before, store_outputs
+
+
+@triton.jit
+def _prefetch_rows(
+    matrix: tl.tensor,
+    row: tl.tensor,
+    columns: tl.tensor,
+    ROWS: tl.constexpr,
+    AHEAD: tl.constexpr,
+    ASM: tl.constexpr,
+) -> None:
+    """Bring the first AHEAD lines of 64 values of every row nearer, none past the row's end."""
+    line = tl.arange(0, AHEAD)[None, :] * 64
+    at = row.to(tl.int64)[:, None] * columns + tl.minimum(line, columns - 1)
+    prefetch(matrix + at, ASM)
+
+
+@triton.jit
+def _row_sums(
+    matrix: tl.tensor,
+    row: tl.tensor,
+    sources: tl.tuple,
+    columns: tl.tensor,
+    PROLOGUE: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> Any:
+    """Sums [ROWS] of weight * value, the common factor of the values still left out, and that factor."""
+    x, other, eps = sources
+    sums = tl.zeros([ROWS, BLOCK], tl.float32)
+    squares = tl.zeros([BLOCK], tl.float32)
+    line = matrix + row.to(tl.int64)[:, None] * columns
+    for first in range(0, columns, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        inside = at < columns
+        weight = tl.load(line + at[None, :], mask=inside[None, :], other=0.0, eviction_policy="evict_first")
+        value, raw = activation(x, other, x, at, inside, PROLOGUE, False)
+        sums += weight.to(tl.float32) * value[None, :]
+        if PROLOGUE == 1:
+            squares += raw * raw
+    common = 1.0
+    if PROLOGUE == 1:
+        common = 1.0 / tl.sqrt(tl.sum(squares, 0) / columns + eps)
+    return tl.sum(sums, 1), common
+
+
+@triton.jit
+def dense_kernel(
+    matrix: tl.tensor,
+    x: tl.tensor,
+    other: tl.tensor,
+    out: tl.tensor,
+    bias: tl.tensor,
+    rows: tl.tensor,
+    columns: tl.tensor,
+    eps: tl.tensor,
+    PROLOGUE: tl.constexpr,
+    ADD: tl.constexpr,
+    BIAS: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    AHEAD: tl.constexpr,
+    CHAINED: tl.constexpr,
+    ASM: tl.constexpr,
+) -> None:
+    """out[row] = weight row . x; see `product.dense_product`."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = row < rows
+    source = tl.minimum(row, rows - 1)
+    if CHAINED and AHEAD > 0:
+        _prefetch_rows(matrix, source, columns, ROWS, AHEAD, ASM)
+    follow(CHAINED)
+    before = outputs_before(out, bias, row, row, inside, ADD, BIAS)
+    sums, common = _row_sums(matrix, source, (x, other, eps), columns, PROLOGUE, ROWS, BLOCK)
+    store_outputs(out, row, sums * common + before, inside, ASM)
+
+
+@triton.jit
+def dense_gate_kernel(
+    matrix: tl.tensor,
+    x: tl.tensor,
+    other: tl.tensor,
+    out: tl.tensor,
+    bias: tl.tensor,
+    rows: tl.tensor,
+    columns: tl.tensor,
+    eps: tl.tensor,
+    PROLOGUE: tl.constexpr,
+    GELU: tl.constexpr,
+    BIAS: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    AHEAD: tl.constexpr,
+    CHAINED: tl.constexpr,
+    ASM: tl.constexpr,
+) -> None:
+    """out[row] = silu or gelu(weight row . x) * (weight row `rows` further . x)."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = row < rows
+    source = tl.minimum(row, rows - 1)
+    if CHAINED and AHEAD > 0:
+        _prefetch_rows(matrix, source, columns, ROWS, AHEAD, ASM)
+    follow(CHAINED)
+    sources = (x, other, eps)
+    # Both rows of a pair lie in one tile, so that all loads are under way together.
+    both = tl.reshape(tl.join(source, source + rows), [2 * ROWS])
+    sums, common = _row_sums(matrix, both, sources, columns, PROLOGUE, 2 * ROWS, BLOCK)
+    gate, up = tl.split(tl.reshape(sums * common, [ROWS, 2]))
+    if BIAS:
+        gate += tl.load(bias + row, mask=inside, other=0.0)
+        up += tl.load(bias + rows + row, mask=inside, other=0.0)
+    value = gelu_tanh(gate) * up if GELU else gate / (1.0 + tl.exp(-gate)) * up
+    store_outputs(out, row, value, inside, ASM)

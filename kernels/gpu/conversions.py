@@ -43,6 +43,17 @@ def bf16_bits(values: tl.tensor, ASM: tl.constexpr) -> Any:
 
 
 @triton.jit
+def bf16_pair(low: tl.tensor, high: tl.tensor, ASM: tl.constexpr) -> Any:
+    """Two float32 values rounded to nearest even bf16: the halves of a word, uint32."""
+    if ASM:
+        return tl.inline_asm_elementwise(
+            "cvt.rn.bf16x2.f32 $0,$2,$1;", "=r,f,f", [low, high], dtype=tl.uint32, is_pure=True, pack=1
+        )
+    else:
+        return bf16_bits(low, False).to(tl.uint32) | (bf16_bits(high, False).to(tl.uint32) << 16)
+
+
+@triton.jit
 def as_type(values: tl.tensor, dtype: tl.constexpr, ASM: tl.constexpr) -> Any:
     """float32 values as `dtype`, float32 or bfloat16."""
     if dtype == tl.bfloat16:

@@ -27,7 +27,7 @@ def _minus(word: tl.tensor, offset: tl.tensor) -> Any:
 
 
 @triton.jit
-def _interleave(even: tl.tensor, odd: tl.tensor, ASM: tl.constexpr) -> Any:
+def interleave(even: tl.tensor, odd: tl.tensor, ASM: tl.constexpr) -> Any:
     """Bytes e0 o0 e1 o1 and e2 o2 e3 o3 as two words."""
     if ASM:
         return tl.inline_asm_elementwise(
@@ -56,7 +56,7 @@ def _column_words(
     if BF16:
         return scaled_pairs(even, odd, bias, scale, ASM)
     else:
-        return _interleave(_minus(even, offset), _minus(odd, offset), ASM)
+        return interleave(_minus(even, offset), _minus(odd, offset), ASM)
 
 
 @triton.jit
@@ -74,6 +74,38 @@ def _store_words2(pointers: tl.tensor, w0: tl.tensor, w1: tl.tensor, mask: tl.te
 
 
 @triton.jit
+def store_part(
+    out: tl.tensor,
+    w: tl.tensor,
+    first: tl.tensor,
+    left: tl.tensor,
+    right: tl.tensor,
+    VECTOR: tl.constexpr,
+    BF16: tl.constexpr,
+    ASM: tl.constexpr,
+) -> None:
+    """Store the 8 columns from `first` on, in words `w` of 2 (bf16) or 4 (int8) columns, at `out`.
+
+    Only where `left` <= column < `right`; VECTOR stores the part whole, at an address aligned to its size.
+    """
+    if VECTOR and ASM:
+        inside = ((left <= first) & (first + 8 <= right)).to(tl.int32)
+        if BF16:
+            store_words4(out, w[0], w[1], w[2], w[3], inside, True)
+        else:
+            _store_words2(out, w[0], w[1], inside)
+    else:
+        for column in tl.static_range(8):
+            inside = (left <= first + column) & (first + column < right)
+            if BF16:
+                bits = (w[column // 2] >> (16 * (column % 2))).to(tl.uint16)
+                tl.store(out + column, bits.to(tl.bfloat16, bitcast=True), mask=inside)
+            else:
+                byte = (w[column // 4] >> (8 * (column % 4))) & 0xFF
+                tl.store(out + column, byte.to(tl.uint8).to(tl.int8, bitcast=True), mask=inside)
+
+
+@triton.jit
 def store_parts(
     out: tl.tensor,
     registers: tl.tensor,
@@ -87,25 +119,9 @@ def store_parts(
 ) -> None:
     """Store 4 parts, DISTANCE columns from one to the next, where `left` <= column < `right`.
 
-    `out` is column 0; `coding` is offset (uint32, in every byte), bias and scale (float32). VECTOR stores
-    parts whole, at addresses aligned to their size.
+    `out` is column 0; `coding` is offset (uint32, in every byte), bias and scale (float32).
     """
     for part in tl.static_range(4):
         w = _column_words(registers, part, coding, BF16, ASM)
         first = part * DISTANCE
-        target = out + first
-        if VECTOR and ASM:
-            inside = ((left <= first) & (first + 8 <= right)).to(tl.int32)
-            if BF16:
-                store_words4(target, w[0], w[1], w[2], w[3], inside, True)
-            else:
-                _store_words2(target, w[0], w[1], inside)
-        else:
-            for column in tl.static_range(8):
-                inside = (left <= first + column) & (first + column < right)
-                if BF16:
-                    bits = (w[column // 2] >> (16 * (column % 2))).to(tl.uint16)
-                    tl.store(target + column, bits.to(tl.bfloat16, bitcast=True), mask=inside)
-                else:
-                    byte = (w[column // 4] >> (8 * (column % 4))) & 0xFF
-                    tl.store(target + column, byte.to(tl.uint8).to(tl.int8, bitcast=True), mask=inside)
+        store_part(out + first, w, first, left, right, VECTOR, BF16, ASM)

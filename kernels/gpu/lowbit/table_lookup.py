@@ -17,6 +17,15 @@ from kernels.gpu.tensor_cores import mma
 
 
 @triton.jit
+def row_entries(pointer: tl.tensor, BITS: tl.constexpr, ASM: tl.constexpr) -> Any:
+    """The words of a row's table."""
+    loaded = load_shared_input4(pointer, ASM)
+    if BITS == 4:
+        loaded = loaded + load_shared_input4(pointer + 4, ASM)
+    return loaded
+
+
+@triton.jit
 def selectors_of(words: tl.tensor, FIRST: tl.constexpr, BITS: tl.constexpr) -> Any:
     """Of a step's eight registers the selectors, one code a nibble, in the lower half of each word."""
     if BITS == 3:

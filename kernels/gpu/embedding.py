@@ -7,6 +7,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from kernels.gpu.chaining import launch_chained
+from kernels.gpu.embedding_kernel import embed_kernel
+from kernels.gpu.sampling.state import SamplerState
+from kernels.gpu.step_state import StepState
+
+# Every warp reads 256 bytes at once over the bus.
+_BLOCK = 1024
+_WARPS = 4
+
 
 @dataclass(frozen=True, slots=True)
 class HostTable:
@@ -57,3 +66,44 @@ class HostTable:
         codes = self.codes[index.to(self.codes.device)].to(self.device)
         values = codes.float() * self.scale[index.to(self.device), None]
         return values if self.inverse_columns is None else values * self.inverse_columns
+
+
+def embed_token(
+    table: HostTable,
+    state: StepState,
+    stream: Tensor,
+    *,
+    scale: float = 1.0,
+    sampler: SamplerState | None = None,
+    asm: bool | None = None,
+) -> None:
+    """The row of `state.token` times `scale` into `stream` float32 [1, hidden], on the table's device.
+
+    With `sampler`, a token at or behind the answer's first position is marked as seen. ValueError for a
+    stream or sampler that does not fit the table.
+    """
+    if stream.dtype != torch.float32 or stream.numel() != table.hidden:
+        raise ValueError(f"a stream {list(stream.shape)} {stream.dtype} does not take {table.hidden} values")
+    if sampler is not None and sampler.vocab != table.vocab:
+        raise ValueError(f"{sampler.vocab} tokens that can be seen do not fit {table.vocab} rows")
+    factors = table.inverse_columns
+    launch_chained(
+        embed_kernel,
+        (-(-table.hidden // _BLOCK),),
+        table.codes,
+        table.scale,
+        table.scale if factors is None else factors,
+        state.position,
+        state.token,
+        stream if sampler is None else sampler.seen,
+        stream if sampler is None else sampler.settings,
+        stream,
+        table.vocab,
+        table.hidden,
+        scale,
+        COLUMNS=factors is not None,
+        SEEN=sampler is not None,
+        BLOCK=_BLOCK,
+        asm=asm,
+        num_warps=_WARPS,
+    )

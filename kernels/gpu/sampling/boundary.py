@@ -1,7 +1,7 @@
 """Which tokens top-k and top-p keep: all above a key, and the first few, by id, of those that have it.
 
 A pool is what is searched. With WHOLE it is the vocabulary in memory: (keys pointer, vocab, top, inverse);
-else lists in registers: (keys, ids, weights). Both are read through `read`, in one or several blocks.
+else lists in registers: (keys, vocab, ids, weights). Both are read through `read`, in one or several blocks.
 """
 
 # A return under a constexpr `if` needs its `else`: triton would compile what follows it as well.
@@ -14,18 +14,9 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.sampling.primitives import LEAST, NO_TOKEN, weight_of
+from kernels.gpu.sampling.primitives import LEAST, weight_of
 
 _ALL = tl.constexpr(1 << 30)
-
-
-@triton.jit
-def extent(pool: tl.tuple, BLOCK: tl.constexpr, WHOLE: tl.constexpr) -> Any:
-    """Up to where blocks of the pool begin."""
-    if WHOLE:
-        return pool[1]
-    else:
-        return BLOCK
 
 
 @triton.jit
@@ -37,7 +28,7 @@ def read(pool: tl.tuple, start: tl.tensor, BLOCK: tl.constexpr, WHOLE: tl.conste
         found = tl.load(keys + ids, mask=ids < vocab, other=LEAST)
         return found, ids, weight_of(found, top, inverse)
     else:
-        return pool[0], pool[1], pool[2]
+        return pool[0], pool[2], pool[3]
 
 
 @triton.jit
@@ -48,7 +39,7 @@ def _above(pool: tl.tuple, key: tl.tensor, BLOCK: tl.constexpr, WHOLE: tl.conste
     """
     counts = tl.zeros([BLOCK], tl.float32)
     masses = tl.zeros([BLOCK], tl.float32)
-    for start in range(0, extent(pool, BLOCK, WHOLE), BLOCK):
+    for start in range(0, pool[1] if WHOLE else BLOCK, BLOCK):
         keys, _, weights = read(pool, start, BLOCK, WHOLE)
         counts += tl.where(keys > key, 1.0, 0.0)
         masses += tl.where(keys > key, weights, 0.0)
@@ -59,7 +50,7 @@ def _above(pool: tl.tuple, key: tl.tensor, BLOCK: tl.constexpr, WHOLE: tl.conste
 def _largest_within(pool: tl.tuple, key: tl.tensor, BLOCK: tl.constexpr, WHOLE: tl.constexpr) -> Any:
     """The largest key up to `key`."""
     largest = tl.full([BLOCK], LEAST, tl.int32)
-    for start in range(0, extent(pool, BLOCK, WHOLE), BLOCK):
+    for start in range(0, pool[1] if WHOLE else BLOCK, BLOCK):
         keys, _, _ = read(pool, start, BLOCK, WHOLE)
         largest = tl.maximum(largest, tl.where(keys <= key, keys, LEAST))
     return tl.max(largest, 0)
@@ -133,7 +124,7 @@ def boundary(
 def _tied(pool: tl.tuple, key: tl.tensor, last: tl.tensor, BLOCK: tl.constexpr, WHOLE: tl.constexpr) -> Any:
     """How many tokens up to the id `last` have exactly this key."""
     counts = tl.zeros([BLOCK], tl.int32)
-    for start in range(0, extent(pool, BLOCK, WHOLE), BLOCK):
+    for start in range(0, pool[1] if WHOLE else BLOCK, BLOCK):
         keys, ids, _ = read(pool, start, BLOCK, WHOLE)
         counts += ((keys == key) & (ids <= last)).to(tl.int32)
     return tl.sum(counts, 0)
@@ -144,7 +135,7 @@ def last_tied(
     pool: tl.tuple, key: tl.tensor, room: tl.tensor, BLOCK: tl.constexpr, WHOLE: tl.constexpr
 ) -> Any:
     """The id up to which tokens with this key are kept, so that there are `room` of them."""
-    low, high = 0 * room, 0 * room + NO_TOKEN
+    low, high = 0 * room, pool[1] - 1
     if _tied(pool, key, high, BLOCK, WHOLE) > room:
         while low < high:
             middle = (low & high) + ((low ^ high) >> 1)

@@ -16,7 +16,7 @@ from kernels.gpu.step_state import StepState
 
 # More tiles than this make the lists longer than one program searches quickly.
 _MOST_TILES = 128
-_SMALLEST_TILE = 256
+_SMALLEST_TILE = 512
 _LISTED = 32
 _BLOCK = 8192
 _TILE_WARPS = 4

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from kernels.gpu.chaining import follow
-from kernels.gpu.sampling.boundary import boundary, extent, last_tied, read
+from kernels.gpu.sampling.boundary import boundary, last_tied, read
 from kernels.gpu.sampling.primitives import LEAST, NO_TOKEN, exponential, load_filters, weight_of
 from kernels.gpu.sampling.tile_kernel import BEST_ID, BEST_KEY, DRAWN, LISTED, MASS, RATIO, UNLISTED
 
@@ -32,7 +32,7 @@ def _draw(
     key, last = bounds
     best = tl.full([BLOCK], -1.0, tl.float32)
     chosen = tl.full([BLOCK], NO_TOKEN, tl.int32)
-    for start in range(0, extent(pool, BLOCK, WHOLE), BLOCK):
+    for start in range(0, pool[1] if WHOLE else BLOCK, BLOCK):
         keys, ids, weights = read(pool, start, BLOCK, WHOLE)
         kept = ((keys > key) | ((keys == key) & (ids <= last))) & (weights >= min_p)
         ratios = tl.where(kept, weights / exponential(noise[0], noise[1], ids), -1.0)
@@ -65,19 +65,19 @@ def _listed(
     lists: tl.tensor,
     summary: tl.tensor,
     tiles: tl.tensor,
-    top: tl.tensor,
-    inverse: tl.tensor,
+    scaling: tl.tuple,
+    vocab: tl.tensor,
     TILES: tl.constexpr,
     MOST: tl.constexpr,
 ) -> Any:
-    """The pool of all tiles' lists."""
+    """The pool of all tiles' lists; scaling = (top, inverse temperature)."""
     at = tl.arange(0, TILES * MOST)
     tile = at // MOST
     count = tl.load(summary + LISTED * tiles + tile, mask=tile < tiles, other=0)
     filled = at % MOST < count
     keys = tl.load(lists + at, mask=filled, other=LEAST)
     ids = tl.load(lists + tiles * MOST + at, mask=filled, other=NO_TOKEN)
-    return keys, ids, weight_of(keys, top, inverse)
+    return keys, vocab, ids, weight_of(keys, scaling[0], scaling[1])
 
 
 @triton.jit(do_not_specialize=("context", "tiles"))
@@ -116,7 +116,7 @@ def draw_kernel(
             if filtered:
                 filters = (top, inverse, top_p, min_p, top_k)
                 floor = tl.max(tl.load(summary + UNLISTED * tiles + at, mask=mask, other=LEAST), 0)
-                listed = _listed(lists, summary, tiles, top, inverse, TILES, MOST)
+                listed = _listed(lists, summary, tiles, (top, inverse), vocab, TILES, MOST)
                 chosen, enough = _filtered(listed, filters, floor, total, noise, TILES * MOST, False)
                 if not enough:
                     whole = (keys, vocab, top, inverse)
@@ -126,6 +126,8 @@ def draw_kernel(
                 ratio = tl.load(summary + RATIO * tiles + at, mask=mask, other=0)
                 drawn = tl.load(summary + DRAWN * tiles + at, mask=mask, other=NO_TOKEN)
                 chosen = _first_best(ratio.to(tl.float32, bitcast=True) * scale, drawn)
+    # Every warp has read the position before it changes.
+    tl.debug_barrier()
     tl.store(token, chosen)
     if place < context:
         tl.store(answers + place + 1, chosen)

@@ -27,14 +27,14 @@ def pack_codes(codes: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def unpack_codes(packed: torch.Tensor, n_in: int, bits: int) -> torch.Tensor:
-    """The inverse of `pack_codes`: uint8 [n_out, n_in]."""
+    """The inverse of `pack_codes`: uint8 [n_out, n_in], where the packed codes are."""
     n_out, width = packed.shape
     if width != packed_width(n_in, bits):
         raise ValueError(f"{width} bytes cannot hold {n_in} codes of {bits} bits")
-    parts = torch.zeros(n_out, width // bits, WORD_BYTES, dtype=torch.uint8)
+    parts = torch.zeros(n_out, width // bits, WORD_BYTES, dtype=torch.uint8, device=packed.device)
     parts[..., :bits] = packed.view(n_out, -1, bits)
     words = parts.view(torch.int32)[..., 0]
-    codes = torch.empty(n_out, words.shape[1], WORD_CODES, dtype=torch.uint8)
+    codes = torch.empty(n_out, words.shape[1], WORD_CODES, dtype=torch.uint8, device=packed.device)
     for place in range(WORD_CODES):
         codes[..., place] = (words >> (bits * place)) & (2**bits - 1)
     return codes.view(n_out, -1)[:, :n_in].contiguous()

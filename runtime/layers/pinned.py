@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 
-from kernels.dec import Residual, pack_nibbles
 from kernels.gpu.host_memory import HostMemory, PinError, allocate
 from runtime.layers.base import LinearKind
 
@@ -46,30 +45,30 @@ class PinnedResiduals:
 
 
 def pin_residuals(
-    residuals: Iterable[Mapping[LinearKind, Residual]],
+    residuals: Iterable[Mapping[LinearKind, torch.Tensor]],
     blocks: int,
     take: Callable[[int], HostMemory] = allocate,
 ) -> PinnedResiduals:
     """Copy the residuals of `blocks` blocks, in their order, until the driver refuses (none is read then).
 
-    `take` gives page-locked memory of so many bytes, or raises PinError or OSError.
+    `residuals`: of each block by kind, int32 [n_in, ceil(n_out / 8)] (`kernels.dec.pack_nibbles`). `take`
+    gives page-locked memory of so many bytes, or raises PinError or OSError.
     """
     memory: list[HostMemory] = []
     rows: list[Rows] = []
     for block in residuals:
-        packed = {kind: pack_nibbles(residual.codes) for kind, residual in block.items()}
         try:
-            memory.append(take(sum(words.nbytes for words in packed.values())))
+            memory.append(take(sum(words.nbytes for words in block.values())))
         except (PinError, OSError) as error:
             return PinnedResiduals(tuple(memory), tuple(rows), blocks, str(error))
-        rows.append(_copied(packed, memory[-1]))
+        rows.append(_copied(block, memory[-1]))
     return PinnedResiduals(tuple(memory), tuple(rows), blocks)
 
 
-def _copied(packed: Rows, memory: HostMemory) -> Rows:
+def _copied(block: Mapping[LinearKind, torch.Tensor], memory: HostMemory) -> Rows:
     copies: Rows = {}
     offset = 0
-    for kind, words in packed.items():
+    for kind, words in block.items():
         shape = (words.shape[0], words.shape[1])
         copies[kind] = memory.tensor(shape, torch.int32, offset).copy_(words)
         offset += words.nbytes

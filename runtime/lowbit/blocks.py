@@ -8,7 +8,8 @@ Metadata: format, version, base, block, and per kind `<kind>` = "n_out n_in" and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -52,11 +53,38 @@ def write_block(folder: Path, base: str, block: int, linears: Mapping[LinearKind
 
 def read_block(folder: Path, base: str, block: int) -> dict[LinearKind, LowBitWeights]:
     """A block's linears, unpacked; DecdecError names file and tensor when anything does not fit."""
+    with open_block(folder, base, block) as file:
+        return {kind: _read_linear(file, kind) for kind in LINEAR_KINDS}
+
+
+@contextmanager
+def open_block(folder: Path, base: str, block: int) -> Iterator[BlockFile]:
+    """A block's file; DecdecError unless it is one, of this base and block."""
     with BlockFile(block_path(folder, base, block)) as file:
         wanted = {"format": FORMAT, "version": VERSION, "base": base, "block": str(block)}
         for key, value in wanted.items():
             file.expect(key, value)
-        return {kind: _read_linear(file, kind) for kind in LINEAR_KINDS}
+        yield file
+
+
+def linear_size(file: BlockFile, kind: LinearKind) -> tuple[int, int]:
+    """(n_out, n_in) of a linear, by the file's metadata."""
+    return file.pair(kind, MAX_SIDE)
+
+
+def read_residual(file: BlockFile, kind: LinearKind) -> tuple[torch.Tensor, torch.Tensor]:
+    """A residual as it is packed, int32 [n_in, ceil(n_out / 8)], and its scale float32 [n_out]."""
+    n_out, n_in = linear_size(file, kind)
+    words = file.tensor(f"{kind}.residual", torch.int32, (n_in, -(-n_out // 8)))
+    return words, file.tensor(f"{kind}.residual_scale", torch.float32, (n_out,))
+
+
+def read_columns(file: BlockFile, kind: LinearKind, base: BaseWeights) -> torch.Tensor | None:
+    """What inputs are divided by, float32 [n_in]; None where they are taken as they are."""
+    if isinstance(base, Quantised):
+        return base.scales.column_scale()
+    name = f"{kind}.columns"
+    return file.tensor(name, torch.float32, (base_shape(base)[1],)) if name in file.names() else None
 
 
 def _common(low: LowBitWeights) -> dict[str, torch.Tensor]:
@@ -71,22 +99,14 @@ def _common(low: LowBitWeights) -> dict[str, torch.Tensor]:
 
 
 def _read_linear(file: BlockFile, kind: LinearKind) -> LowBitWeights:
-    n_out, n_in = file.pair(kind, MAX_SIDE)
+    n_out, n_in = linear_size(file, kind)
     base = read_base(file, kind, (n_out, n_in))
-    codes = unpack_nibbles(file.tensor(f"{kind}.residual", torch.int32, (n_in, -(-n_out // 8))), n_out)
-    scale = file.tensor(f"{kind}.residual_scale", torch.float32, (n_out,))
-    columns, profile = _columns(file, kind, base), _profile(file, kind, n_in)
+    words, scale = read_residual(file, kind)
+    columns, profile = read_columns(file, kind, base), _profile(file, kind, n_in)
     try:
-        return LowBitWeights(base, Residual(codes, scale), profile, columns)
+        return LowBitWeights(base, Residual(unpack_nibbles(words, n_out), scale), profile, columns)
     except ValueError as error:
         raise file.wrong(f"{kind}: {error}") from error
-
-
-def _columns(file: BlockFile, kind: LinearKind, base: BaseWeights) -> torch.Tensor | None:
-    if isinstance(base, Quantised):
-        return base.scales.column_scale()
-    name = f"{kind}.columns"
-    return file.tensor(name, torch.float32, (base_shape(base)[1],)) if name in file.names() else None
 
 
 def _profile(file: BlockFile, kind: LinearKind, n_in: int) -> torch.Tensor:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 import msgspec
 import torch
 
@@ -33,17 +36,52 @@ def describe(base: BaseWeights) -> tuple[str, Tensors]:
     return msgspec.json.encode(entry).decode(), parts
 
 
-def read_base(file: BlockFile, kind: LinearKind, shape: tuple[int, int]) -> BaseWeights:
-    """The base of a linear [n_out, n_in]; DecdecError names the file and what does not fit."""
+@dataclass(frozen=True, slots=True)
+class StoredForm:
+    """A base as its file describes it: codes in `group`s of columns, or with a table for each row, of `bits`;
+    or an INT8-X entry, which takes `bits` a weight.
+    """
+
+    layout: Literal["groups", "table", "planes"]
+    bits: float
+    group: int = 0
+    entry: CodedEntry | None = None
+
+
+def stored_form(file: BlockFile, kind: LinearKind, shape: tuple[int, int]) -> StoredForm:
+    """The form of a linear [n_out, n_in], from the metadata alone; DecdecError where it is unknown."""
     form = file.text(f"{kind}.form")
     words = form.split()
     if words[:1] == ["groups"] and len(words) == 3:
-        return _groups(file, kind, shape, *_numbers(file, kind, words[1:]))
+        bits, group = _numbers(file, kind, words[1:])
+        return StoredForm("groups", bits, group)
     if words[:1] == ["table"] and len(words) == 2:
-        return _table(file, kind, shape, *_numbers(file, kind, words[1:]))
+        return StoredForm("table", *_numbers(file, kind, words[1:]))
     if form.startswith("{"):
-        return _coded(file, kind, shape, form)
+        entry = _entry(file, kind, shape, form)
+        return StoredForm("planes", entry.stored_bits / entry.weights, entry=entry)
     raise file.wrong(f"the form of {kind} is {form[:40]!r}")
+
+
+def read_base(
+    file: BlockFile, kind: LinearKind, shape: tuple[int, int], device: torch.device | str = "cpu"
+) -> BaseWeights:
+    """The base of a linear [n_out, n_in], its codes unpacked on `device` (but INT8-X on the CPU); DecdecError
+    names the file and what does not fit.
+    """
+    form = stored_form(file, kind, shape)
+    if form.entry is not None:
+        return _coded(file, kind, form.entry)
+    codes = _codes(file, kind, shape, int(form.bits)).to(device)
+    unpacked = unpack_codes(codes, shape[1], int(form.bits))
+    if form.layout == "table":
+        table = file.tensor(f"{kind}.table", torch.bfloat16, (shape[0], 2 ** int(form.bits)))
+        return TableCodes(int(form.bits), unpacked, table.to(device).float())
+    tables = (shape[0], group_count(shape[1], form.group))
+    scale, zero = (
+        file.tensor(f"{kind}.{name}", torch.bfloat16, tables).to(device).float() for name in ("scale", "zero")
+    )
+    return GroupCodes(int(form.bits), form.group, unpacked, scale, zero)
 
 
 def _numbers(file: BlockFile, kind: LinearKind, words: list[str]) -> list[int]:
@@ -53,29 +91,20 @@ def _numbers(file: BlockFile, kind: LinearKind, words: list[str]) -> list[int]:
 
 def _codes(file: BlockFile, kind: LinearKind, shape: tuple[int, int], bits: int) -> torch.Tensor:
     n_out, n_in = shape
-    packed = file.tensor(f"{kind}.codes", torch.uint8, (n_out, packed_width(n_in, bits)))
-    return unpack_codes(packed, n_in, bits)
+    return file.tensor(f"{kind}.codes", torch.uint8, (n_out, packed_width(n_in, bits)))
 
 
-def _groups(file: BlockFile, kind: LinearKind, shape: tuple[int, int], bits: int, group: int) -> GroupCodes:
-    tables = (shape[0], group_count(shape[1], group))
-    scale = file.tensor(f"{kind}.scale", torch.bfloat16, tables).float()
-    zero = file.tensor(f"{kind}.zero", torch.bfloat16, tables).float()
-    return GroupCodes(bits, group, _codes(file, kind, shape, bits), scale, zero)
-
-
-def _table(file: BlockFile, kind: LinearKind, shape: tuple[int, int], bits: int) -> TableCodes:
-    table = file.tensor(f"{kind}.table", torch.bfloat16, (shape[0], 2**bits)).float()
-    return TableCodes(bits, _codes(file, kind, shape, bits), table)
-
-
-def _coded(file: BlockFile, kind: LinearKind, shape: tuple[int, int], form: str) -> Quantised:
+def _entry(file: BlockFile, kind: LinearKind, shape: tuple[int, int], form: str) -> CodedEntry:
     try:
         entry = parse_entry(kind, msgspec.json.decode(form))
     except (msgspec.DecodeError, DecdecError) as error:
         raise file.wrong(f"the form of {kind} is no INT8-X entry") from error
     if not isinstance(entry, CodedEntry) or entry.shape != shape:
         raise file.wrong(f"the form of {kind} describes another tensor")
+    return entry
+
+
+def _coded(file: BlockFile, kind: LinearKind, entry: CodedEntry) -> Quantised:
     parts = {name: file.tensor(f"{kind}.{name}", p.dtype, p.shape) for name, p in entry.layout().items()}
     if checksum(parts.values()) != entry.crc32:
         raise file.wrong(f"the checksum of {kind} does not match, it is damaged")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from textual.markup import escape
+
 from app.session import ChatSession, Phase
+from app.text import one_line
 
 _NO_MODEL = "[b]No model yet[/b]\n\nF2 continues the set-up where it was left."
 _BROKEN = "[b]The engine stopped[/b]\n\nF5 starts it again."
@@ -14,5 +17,7 @@ _ASK = (
 
 
 def greeting(session: ChatSession) -> str:
-    """Markup for an empty transcript."""
-    return {Phase.EMPTY: _NO_MODEL, Phase.BROKEN: _BROKEN}.get(session.phase, _ASK)
+    """Markup for an empty transcript; what is noteworthy about a loaded model stands below it."""
+    text = {Phase.EMPTY: _NO_MODEL, Phase.BROKEN: _BROKEN}.get(session.phase, _ASK)
+    note = session.loaded.note if session.loaded else ""
+    return f"{text}\n\n{escape(one_line(note))}" if note else text

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from app.conversation import Conversation, Turn, TurnState
+from app.loading import Loading
 from app.slider import Position, SliderState
 from runtime.errors import DecdecError
 from runtime.protocol.commands import Generate, Load, SetSlowdown, Stop
@@ -26,10 +27,13 @@ class Phase(Enum):
 class ChatSession:
     """One conversation on one engine: `push` takes every event, intents return the command to send."""
 
-    def __init__(self, system_prompt: str = "", slowdown_pct: float = 0.0) -> None:
+    def __init__(
+        self, system_prompt: str = "", slowdown_pct: float = 0.0, loading: Loading | None = None
+    ) -> None:
         self.conversation = Conversation(system_prompt)
         self.slider = SliderState(Position(slowdown_pct))
         self.phase = Phase.EMPTY
+        self._loading = loading or Loading()
         self.model = ""
         self.loaded: Loaded | None = None
         self.loading: Progress | None = None
@@ -47,7 +51,7 @@ class ChatSession:
         """Begin to bring a model into memory."""
         self._unload(Phase.LOADING, "the model is loading")
         self.model, self.problem = model, ""
-        return Load(model)
+        return self._loading.command(model)
 
     def ask(self, question: str) -> Generate | None:
         """Add a question. None while the model still loads: `waiting()` gives the command then.

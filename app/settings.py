@@ -9,20 +9,33 @@ from pathlib import Path
 
 import msgspec
 
+from app.loading import Loading
 from app.slider import DEFAULT_SLOWDOWN_PCT, MAX_SLOWDOWN_PCT
 from runtime import locations
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the chat remembers between starts. `untuned`: models whose tuning was declined."""
+    """What the chat remembers between starts. `untuned`: models whose tuning was declined.
+
+    `context`, `prompt_correction`, `kv_bits`: how models are loaded where the command line says nothing.
+    """
 
     model: str = ""
     system_prompt: str = ""
     slowdown_pct: float = DEFAULT_SLOWDOWN_PCT
     theme: str = "decdec-dark"
     untuned: tuple[str, ...] = ()
+    context: int | None = None
+    prompt_correction: bool = True
+    kv_bits: int = 16
+
+    @property
+    def loading(self) -> Loading:
+        """How models are loaded."""
+        return Loading(self.context, self.prompt_correction, self.kv_bits)
 
     def __post_init__(self) -> None:
+        _ = self.loading
         if not 0.0 <= self.slowdown_pct <= MAX_SLOWDOWN_PCT:
             raise ValueError(f"slowdown_pct must be within 0..{MAX_SLOWDOWN_PCT:g}, not {self.slowdown_pct}")
 

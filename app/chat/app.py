@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -44,10 +45,12 @@ class ChatApp(App[None]):
         Binding("ctrl+q", "quit", "Quit", key_display="^q", priority=True),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, given_loading: Mapping[str, Any] | None = None) -> None:
+        """`given_loading`: fields of a `Loading` that go before the settings, for this run alone."""
         super().__init__()
         self.settings, self._settings_problem = settings_file.load()
-        self.session = ChatSession(self.settings.system_prompt, self.settings.slowdown_pct)
+        loading = dataclasses.replace(self.settings.loading, **(given_loading or {}))
+        self.session = ChatSession(self.settings.system_prompt, self.settings.slowdown_pct, loading)
         self.link = EngineLink(self._on_engine)
         self.catalogue = catalogue.load()
         self._interrupted_at = float("-inf")

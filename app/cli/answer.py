@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from app.cli import work
+from app.loading import Loading
 from app.models import Target
 from app.slider import DEFAULT_SLOWDOWN_PCT
 from app.text import neutralise
@@ -18,7 +19,6 @@ from runtime.protocol.commands import (
     LOSSLESS,
     Command,
     Generate,
-    Load,
     Message,
     Prepare,
     Sampling,
@@ -33,7 +33,8 @@ class Answer:
     """The sequence of commands for one prompt; decides each by the events of those before.
 
     `slowdown_pct`: None is the untouched slider's position, or 0 where the model is not tuned. `tune`: tune a
-    model that is not tuned yet. `out`: where text goes while it comes, None for nowhere.
+    model that is not tuned yet. `loading`: how it is brought into memory. `out`: where text goes while it
+    comes, None for nowhere.
     """
 
     target: Target
@@ -43,6 +44,7 @@ class Answer:
     slowdown_pct: float | None = None
     tune: bool = False
     base: str = DEFAULT.name
+    loading: Loading = field(default_factory=Loading)
     out: TextIO | None = None
     _loaded: Loaded | None = field(default=None, init=False)
     _ends_line: bool = field(default=True, init=False)
@@ -65,11 +67,11 @@ class Answer:
         elif not self.target.has(self.base):
             print(f"{name} has no base {self.base} yet: making it.", file=sys.stderr)
             yield Prepare(self.target.source, name, bases=self._bases())
-        yield Load(name, self.base)
+        yield self.loading.command(name, self.base)
         if self.tune and self.base != LOSSLESS and not self._is_tuned():
             print(f"{name} is not tuned on this device yet: tuning it.", file=sys.stderr)
             yield Tune(name, self.base)
-            yield Load(name, self.base)
+            yield self.loading.command(name, self.base)
         if slowdown := self._slowdown():
             yield SetSlowdown(slowdown)
         yield Generate((Message("user", self.prompt),), self.sampling, self.max_tokens)
@@ -90,9 +92,15 @@ class Answer:
             )
         return self.slowdown_pct
 
+    def _note(self, event: Loaded) -> None:
+        """Tell what a person would not expect, once: tuning loads the model again."""
+        if event.note and (self._loaded is None or self._loaded.note != event.note):
+            print(neutralise(event.note), file=sys.stderr)
+
     def _on_event(self, event: Event) -> None:
         match event:
             case Loaded():
+                self._note(event)
                 self._loaded = event
             case Token() if self.out and event.text:
                 self.out.write(neutralise(event.text))

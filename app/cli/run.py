@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from app.cli import work
 from app.cli.bases import BaseName
+from app.cli.loading import given_loading, loading_options
 from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import LOSSLESS
 
@@ -23,6 +26,7 @@ from runtime.protocol.commands import LOSSLESS
     show_default=True,
     help="The low-bit weights to answer with, such as awq3 or int8x3.4; int8 is lossless.",
 )
+@loading_options
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="End the answer after N tokens.")
 @click.option("--temperature", type=click.FloatRange(0, 100), metavar="T", help="0 is greedy.")
 @click.option("--seed", type=int, metavar="N", help="Makes sampling repeatable.")
@@ -37,9 +41,11 @@ def run(
     seed: int | None,
     as_json: bool,
     prompt: str | None,
+    **loading: Any,
 ) -> int:
     """Answer PROMPT, or what comes on stdin, or both."""
     from app.cli.answer import Answer
+    from app.loading import Loading
     from app.models import target
     from runtime.protocol.commands import Sampling
 
@@ -52,6 +58,7 @@ def run(
         slowdown,
         tune=bool(slowdown) and base != LOSSLESS,
         base=base,
+        loading=Loading(**given_loading(**loading)),
         out=None if as_json else sys.stdout,
     ).run()
     if as_json:
@@ -75,12 +82,17 @@ KEYS = (
 )
 
 
-def answer_stdin() -> int:
-    """What `decdec-chat` does without a terminal: every default, then the answer to what comes on stdin."""
+def answer_stdin(given: Mapping[str, Any]) -> int:
+    """What `decdec-chat` does without a terminal: the answer to what comes on stdin.
+
+    Every default holds but for the fields of a `Loading` that were given.
+    """
     from app.cli.answer import Answer
+    from app.loading import Loading
     from app.models import target
 
-    result = Answer(target(None), read_prompt(None), tune=True, out=sys.stdout).run()
+    loading = Loading(**given)
+    result = Answer(target(None), read_prompt(None), tune=True, loading=loading, out=sys.stdout).run()
     return _exit_code(result.get("finish_reason", ""))
 
 

@@ -28,6 +28,7 @@ from runtime.protocol.events import Loaded
 from runtime.tuner.profile import Profile, read_profile
 
 UNTUNED = "the slider is off until this model is tuned on this machine"
+FULL_CACHE = "On the CPU the KV cache is kept in 32 bits; 8 bits are for a GPU."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def load_engine(command: Load, ctx: JobContext, keep_lossless: bool = True) -> L
     _require_base(record, command.base)
     lossless = require_memory(spec, command.base) and (keep_lossless or not low_bit)
     context = choose_context(spec, command.context)
-    loader = _Loader(reader, spec, record.path, command.base, ctx)
+    loader = _Loader(reader, spec, record.path, command, ctx)
     path, reason = _profile(record.name, command.base) if low_bit else (TunedPath([]), "INT8 needs no slider")
     engine, size = loader.engine(context, path, lossless)
     loaded = Loaded(
@@ -66,6 +67,7 @@ def load_engine(command: Load, ctx: JobContext, keep_lossless: bool = True) -> L
         untuned_reason=reason,
         lossless=low_bit and lossless,
         load_s=time.monotonic() - started,
+        note=FULL_CACHE if command.kv_bits == 8 else "",
     )
     return LoadedEngine(engine, loaded, record.path)
 
@@ -79,9 +81,10 @@ class _Loader:
     """Reads blocks one by one; keeps INT8 layers too when they are wanted as the lossless stop."""
 
     def __init__(
-        self, reader: Int8xReader, spec: ModelSpec, folder: Path, base: str, ctx: JobContext
+        self, reader: Int8xReader, spec: ModelSpec, folder: Path, command: Load, ctx: JobContext
     ) -> None:
-        self._reader, self._spec, self._folder, self._base, self._ctx = reader, spec, folder, base, ctx
+        self._reader, self._spec, self._folder, self._ctx = reader, spec, folder, ctx
+        self._base, self._prompt_correction = command.base, command.prompt_correction
         self._stacks: dict[LinearKind, CorrectionStack] = {}
 
     def engine(self, context: int, path: TunedPath, lossless: bool) -> tuple[CpuEngine, int]:
@@ -114,6 +117,7 @@ class _Loader:
             kind: Compensated(
                 base_layer(low.base, low.columns),
                 self._stack(kind).add(index, low.correction, low.profile),
+                self._prompt_correction,
             )
             for kind, low in stored.items()
         }

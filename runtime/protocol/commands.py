@@ -13,6 +13,7 @@ from runtime.protocol.quality import Quality
 Role = Literal["system", "user", "assistant"]
 MAX_SLOWDOWN_PCT = 20.0
 LOSSLESS = "int8"
+KV_BITS = (8, 16)
 
 
 def _check(name: str, value: float | None, low: float, high: float) -> None:
@@ -53,15 +54,25 @@ class Sampling(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True, tag="load"):
-    """Bring a prepared model into memory. `base`: a low-bit base, or "int8": the lossless layers only."""
+    """Bring a prepared model into memory. `base`: a low-bit base, or "int8": the lossless layers only.
+
+    `context`: tokens, None: what model and memory allow. `prompt_correction`: correct every channel of the
+    prompt too. `kv_bits`: of the KV cache on a GPU, 8 or 16; the CPU's cache stays as it is.
+    """
 
     model: str
     base: str = DEFAULT.name
     context: int | None = None
+    prompt_correction: bool = True
+    kv_bits: int = 16
 
     def __post_init__(self) -> None:
         if self.base != LOSSLESS:
             _check_base(self.base)
+        if self.context is not None and self.context < 2:
+            raise ValueError(f"a context has at least 2 tokens, not {self.context}")
+        if self.kv_bits not in KV_BITS:
+            raise ValueError(f"kv_bits must be 8 or 16, not {self.kv_bits}")
 
 
 class Prepare(msgspec.Struct, frozen=True, tag="prepare"):

@@ -57,7 +57,8 @@ class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
     """A model is in memory.
 
     `path` is empty and `untuned_reason` set when no valid profile exists: the slider is then disabled.
-    `lossless` says whether the stop beyond the slider's right end is available.
+    `lossless` says whether the stop beyond the slider's right end is available. `note` is a sentence for
+    people about what they would not expect.
     """
 
     model: str
@@ -69,6 +70,7 @@ class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
     untuned_reason: str = ""
     lossless: bool = False
     load_s: float = 0.0
+    note: str = ""
 
 
 class Token(msgspec.Struct, frozen=True, tag="token"):

@@ -1,11 +1,14 @@
 """The chat's state machine, without screen and engine."""
 
+import msgspec
 import pytest
 
 from app.conversation import TurnState
+from app.greeting import greeting
+from app.loading import Loading
 from app.session import ChatSession, Phase
 from runtime.errors import DecdecError
-from runtime.protocol.commands import Message, SetSlowdown, Stop
+from runtime.protocol.commands import Load, Message, SetSlowdown, Stop
 from runtime.protocol.events import Done, Failed, KChunk, Loaded, SlowdownPoint, Stats, Token
 
 LOADED = Loaded("m", "rtn4", "cpu", 2048, 1, (SlowdownPoint(0, KChunk(1)),))
@@ -37,6 +40,18 @@ def test_a_question_carries_system_prompt_and_history(session):
         Message("assistant", "One."),
         Message("user", "two?"),
     )
+
+
+def test_every_load_is_as_asked_for():
+    session = ChatSession(loading=Loading(4096, False, 8))
+    assert session.load("m") == Load("m", context=4096, prompt_correction=False, kv_bits=8)
+    assert ChatSession().load("m") == Load("m")
+
+
+def test_what_is_noteworthy_about_a_model_greets(session):
+    plain = greeting(session)
+    session.push(msgspec.structs.replace(LOADED, note="Blocks [b] stay\x1b uncorrected."))
+    assert greeting(session) == f"{plain}\n\nBlocks \\[b] stay\u241b uncorrected."
 
 
 def test_a_blank_system_prompt_is_not_sent():

@@ -8,7 +8,7 @@ from runtime import locations
 
 
 def test_round_trip():
-    wanted = Settings("m", "Be brief.", 7.5, "decdec-light", ("a",))
+    wanted = Settings("m", "Be brief.", 7.5, "decdec-light", ("a",), 4096, False, 8)
     assert settings.save(wanted) == ""
     assert settings.load() == (wanted, "")
 
@@ -17,7 +17,10 @@ def test_nothing_there_is_fine():
     assert settings.load() == (Settings(), "")
 
 
-@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b'{"slowdown_pct": 900}', b'{"model": 3}'])
+DAMAGED = [b"{", b"\xff\xfe", b'{"slowdown_pct": 900}', b'{"model": 3}', b'{"kv_bits": 4}', b'{"context": 1}']
+
+
+@pytest.mark.parametrize("content", DAMAGED)
 def test_damaged_settings_are_set_aside(content):
     path = locations.settings_file()
     path.parent.mkdir(parents=True)

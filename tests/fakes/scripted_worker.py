@@ -43,7 +43,10 @@ PREPARE_STEPS = [
 
 
 class Script(msgspec.Struct, forbid_unknown_fields=True):
-    """What the fake does. `step_s`: seconds per progress step; `rate`: tokens per second, 0: no waiting."""
+    """What the fake does. `step_s`: seconds per progress step; `rate`: tokens per second, 0: no waiting.
+
+    `note`: of a loaded model, where `{load.context}` and such stand for what was asked for.
+    """
 
     replies: tuple[str, ...] = (ANSWER,)
     rate: float = 50.0
@@ -53,6 +56,7 @@ class Script(msgspec.Struct, forbid_unknown_fields=True):
     lossless: bool = True
     device: str = "cpu (fake)"
     context: int = 2048
+    note: str = ""
     fail: dict[str, e.Failed] = {}
     crash: list[str] = []
     jobs: dict[str, dict[str, object]] = {}
@@ -150,6 +154,7 @@ class FakeWorker:
             path,
             reason,
             self.script.lossless,
+            note=self.script.note.format(load=command),
         )
         self.used = 0
         self._emit(self.loaded)

@@ -22,6 +22,7 @@ from app.chat.widgets.status_line import StatusLine
 from app.chat.widgets.tiny_notice import TinyNotice
 from app.chat.widgets.transcript import Transcript
 from app.greeting import greeting
+from app.text import one_line
 from runtime.errors import DecdecError
 from runtime.protocol.commands import Command
 from runtime.protocol.events import Done, Event, Failed, Loaded, Token
@@ -82,6 +83,8 @@ class ChatScreen(ScrollActions, EngineScreen):
             self._transcript.finish()
         if isinstance(event, Failed) and event.job in ("load", "worker"):
             self.notify(self.chat_app.session.problem, severity="error", timeout=10, markup=False)
+        if isinstance(event, Loaded) and event.note and self.chat_app.session.conversation.turns:
+            self.notify(one_line(event.note), timeout=10, markup=False)
         if isinstance(event, Loaded | Failed):
             self._transcript.greet(greeting(self.chat_app.session))
         self.refresh_facts()

@@ -10,9 +10,9 @@ from app.session import Phase
 
 
 @asynccontextmanager
-async def running(size=(100, 30), ready=True):
+async def running(size=(100, 30), ready=True, given_loading=None):
     """The app; with `ready`, its chat screen with a loaded model."""
-    app = ChatApp()
+    app = ChatApp(given_loading)
     async with app.run_test(size=size) as pilot:
         if ready:
             await until(pilot, lambda: app.session.phase is Phase.READY)

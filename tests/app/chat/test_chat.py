@@ -338,3 +338,17 @@ async def test_help_shows_every_action_and_closes():
         assert "channels corrected" in screen
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, ChatScreen))
+
+
+async def test_settings_and_options_say_how_a_model_is_loaded_and_its_note_is_shown(worker):
+    worker(note="context {load.context}, {load.kv_bits} bits [x]")
+    locations.home().mkdir(exist_ok=True)
+    locations.settings_file().write_text('{"context": 4096, "kv_bits": 8}')
+    async with running(given_loading={"context": 512}) as (app, pilot):
+        assert any("context 512, 8 bits [x]" in line for line in seen(app))
+        assert any("0/512" in line for line in seen(app))
+        assert app.settings.context == 4096
+        await ask(app, pilot, "!crash", wait=False)
+        await until(pilot, lambda: app.session.conversation.last.failure)
+        await until(pilot, lambda: app.session.phase is Phase.READY)
+        assert "context 512, 8 bits [x]" in [notification.message for notification in app._notifications]

@@ -3,6 +3,7 @@
 import pytest
 
 from app.cli.answer import Answer
+from app.loading import Loading
 from app.models import Target
 from app.slider import DEFAULT_SLOWDOWN_PCT
 from runtime.errors import DecdecError
@@ -21,13 +22,22 @@ def commands(path=(), prepared=True, **settings):
         if isinstance(command, Tune):
             path = PATH
         if isinstance(command, Load):
-            answer._on_event(Loaded("m", command.base, "CPU", 64, 1, path))
+            answer._on_event(
+                Loaded("m", command.base, "CPU", 64, 1, path, note="Some blocks stay uncorrected.")
+            )
     return sent
 
 
 def test_an_untouched_slider_stands_at_the_default_where_the_model_is_tuned():
     assert SetSlowdown(DEFAULT_SLOWDOWN_PCT) in commands(PATH)
     assert not any(isinstance(c, SetSlowdown | Tune) for c in commands())
+
+
+def test_every_load_is_as_asked_for_and_its_note_is_told_once(capsys):
+    sent = commands(tune=True, loading=Loading(4096, False, 8))
+    loads = [c for c in sent if isinstance(c, Load)]
+    assert loads == [Load("m", context=4096, prompt_correction=False, kv_bits=8)] * 2
+    assert capsys.readouterr().err.count("Some blocks stay uncorrected.\n") == 1
 
 
 def test_zero_is_zero():

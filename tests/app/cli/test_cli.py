@@ -81,6 +81,23 @@ def test_run_json_is_one_document_with_the_promised_keys(worker, model):
     assert list(result["k_chunk"]) == ["qkv", "o", "gate_up", "down"]
 
 
+LOADING = ["--context", "64", "--kv-bits", "8", "--no-prompt-correction"]
+NOTE = "context {load.context}, {load.kv_bits} bits, prompt {load.prompt_correction}"
+
+
+@pytest.mark.parametrize("arguments", [["run", *LOADING, "q"], LOADING])
+def test_options_of_loading_reach_the_engine_and_its_note_is_told(worker, model, arguments):
+    worker(note=NOTE)
+    code, _, err = cli(*arguments, stdin="hello")
+    assert code == 0
+    assert "context 64, 8 bits, prompt False" in err.splitlines()
+
+
+def test_without_options_of_loading_the_engine_chooses(worker, model):
+    worker(note=NOTE)
+    assert "context None, 16 bits, prompt True" in cli("run", "hello")[2]
+
+
 def test_prompt_and_stdin_are_joined(worker, model):
     worker()
     _, out, _ = cli("run", "--json", "summarise", stdin="a long text " * 50)
@@ -217,6 +234,9 @@ def test_a_mismatch_is_a_failure(worker, model):
         (["eval", "ppl", "--text", __file__, "--residual-bits", "4,5"], 2, "exact"),
         (["eval", "ppl", "--text", __file__, "--bits", "3,x"], 2, "3,3.5"),
         (["no-such-command"], 2, "no-such-command"),
+        (["run", "--kv-bits", "4", "q"], 2, "16"),
+        (["run", "--context", "1", "q"], 2, "context"),
+        (["--context", "64", "models"], 2, "run --context"),
     ],
 )
 def test_bad_input_is_a_sentence(worker, arguments, code, words):

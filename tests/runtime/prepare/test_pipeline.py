@@ -167,6 +167,27 @@ def test_a_prepared_model_answers_like_its_source(home, source, base):
     assert loaded.loaded.untuned_reason
 
 
+def test_an_uncorrected_prompt_is_what_the_base_alone_computes(home, source):
+    prepared(source, quality=FINE)
+    tokens, none = list(range(40, 60)), lambda: None
+    corrected = load_engine(Load("tiny", "rtn4", 64), SILENT)
+    plain = load_engine(Load("tiny", "rtn4", 64, prompt_correction=False), SILENT)
+    for token in tokens:
+        base = corrected.engine.decode(token)
+    corrected.engine.truncate(0)
+    errors = [
+        float((found.engine.prefill(tokens, none) - base).norm() / base.norm())
+        for found in (plain, corrected)
+    ]
+    assert errors[0] < 0.02 < 0.05 < errors[1]
+    assert plain.loaded.note == ""
+
+
+def test_a_narrow_cache_is_for_a_gpu_and_the_model_says_so(home, source):
+    prepared(source)
+    assert "32 bits" in load_engine(Load("tiny", "rtn4", 64, kv_bits=8), SILENT).loaded.note
+
+
 def test_an_impossible_context_is_refused_with_the_limit(home, source):
     prepared(source)
     with pytest.raises(DecdecError, match="at most 128"):

@@ -54,23 +54,6 @@ def prefetch(pointers: tl.tensor, ASM: tl.constexpr) -> None:
         )
 
 
-@triton.jit
-def prefetch_block(
-    words: tl.tensor,
-    block: tl.tensor,
-    block_words: tl.tensor,
-    thread: tl.tensor,
-    AHEAD: tl.constexpr,
-    ASM: tl.constexpr,
-) -> None:
-    """Bring the first AHEAD lines of 128 bytes a thread of block number `block` nearer, none past its end."""
-    if block >= 0:
-        start = words + block.to(tl.int64) * block_words
-        for r in tl.static_range(AHEAD):
-            at = (thread + r * thread.shape[0]) * 32
-            prefetch(start + tl.minimum(at, block_words - 32), ASM)
-
-
 def launch_chained(
     kernel: Any, grid: tuple[int, ...], *args: Any, asm: bool | None = None, **options: Any
 ) -> None:

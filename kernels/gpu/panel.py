@@ -13,6 +13,8 @@ from kernels.gpu.fields import STEP_COLUMNS
 
 # Columns that a lane stores at once.
 _PART = 8
+# Columns that most kernels decode together.
+_SUPERSTEP = 4 * STEP_COLUMNS
 
 Range = tuple[int, int]
 
@@ -96,3 +98,15 @@ def step_runs(panel: Panel, steps: int, unroll: int) -> Iterator[Run]:
     if last > whole:
         start = max(first, whole)
         yield Run(start, last - start, 1)
+
+
+def even_parts(whole: Range, most: int) -> list[Range]:
+    """Nearly even parts of at most `most`, so that panels of them begin where kernels do: at steps of 128.
+
+    Where 512 fit, parts begin at multiples of that; where not even a step fits, a part is one step.
+    """
+    first, last = whole
+    step = _SUPERSTEP if most >= _SUPERSTEP else STEP_COLUMNS
+    steps = -(-(last - first) // step)
+    width = -(-steps // -(-steps // max(1, most // step))) * step
+    return [(at, min(at + width, last)) for at in range(first, last, width)]

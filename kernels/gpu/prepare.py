@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import torch
@@ -39,6 +39,10 @@ class Prepared:
     t. digit_sums  int32 [batch, chunks of 1024 columns, 4]. group_sums  float32 [batch, steps]: sums of the
     values in groups of 128 columns. gathered    float32 [columns padded, batch]: the values, for single
     columns. x_scale     float32 [batch]: a power of two, or NaN when the vector is not finite.
+
+    By chunk, no program looks at the whole vector, which is faster: x_scale is float32 [batch, chunks], NaN
+    where the chunk is not finite; digit_sums and gathered stay empty; and after a norm, `eps` of it is set
+    and 1 / rms left out of the values: squares float32 [batch, chunks] has the sums that make it.
     """
 
     used: int
@@ -48,33 +52,43 @@ class Prepared:
     group_sums: Tensor
     gathered: Tensor
     x_scale: Tensor
+    squares: Tensor
+    by_chunk: bool = False
+    eps: float | None = None
 
     @property
     def batch(self) -> int:
         """Vectors kept."""
-        return self.x_scale.numel()
+        return self.digits.shape[1]
 
     @property
     def chunks(self) -> int:
         """Chunks of 1024 columns."""
-        return self.digit_sums.shape[1]
+        return self.digits.shape[0] * STEP_COLUMNS // CHUNK
 
 
-def new_prepared(used: int, columns: int, device: torch.device) -> Prepared:
+def new_prepared(used: int, columns: int, device: torch.device, by_chunk: bool = False) -> Prepared:
     """Buffers for `used` vectors, contents undefined; give them to `prepare` again and again."""
     if not 1 <= used <= MOST_VECTORS:
         raise ValueError(f"a product takes 1 to {MOST_VECTORS} vectors, not {used}")
     batch = 1 << (used - 1).bit_length()
     steps = -(-columns // STEP_COLUMNS) + _ZERO_STEPS
     chunks = -(-steps * STEP_COLUMNS // CHUNK)
+    steps = chunks * CHUNK // STEP_COLUMNS
+
+    def floats(*shape: int) -> Tensor:
+        return torch.empty(shape, dtype=torch.float32, device=device)
+
     return Prepared(
         used=used,
         columns=columns,
-        digits=torch.empty(chunks * CHUNK // STEP_COLUMNS, batch, LANES, 4, dtype=torch.int32, device=device),
-        digit_sums=torch.empty(batch, chunks, 4, dtype=torch.int32, device=device),
-        group_sums=torch.empty(batch, chunks * CHUNK // STEP_COLUMNS, dtype=torch.float32, device=device),
-        gathered=torch.empty(chunks * CHUNK, batch, dtype=torch.float32, device=device),
-        x_scale=torch.empty(batch, dtype=torch.float32, device=device),
+        digits=torch.empty(steps, batch, LANES, 4, dtype=torch.int32, device=device),
+        digit_sums=torch.empty(batch, 0 if by_chunk else chunks, 4, dtype=torch.int32, device=device),
+        group_sums=floats(batch, steps),
+        gathered=floats(0 if by_chunk else chunks * CHUNK, batch),
+        x_scale=floats(batch, chunks) if by_chunk else floats(batch),
+        squares=floats(batch, chunks if by_chunk else 0),
+        by_chunk=by_chunk,
     )
 
 
@@ -89,6 +103,7 @@ def prepare(
     order: Tensor | None = None,
     selection: Selection | None = None,
     out: Prepared | None = None,
+    by_chunk: bool = False,
     asm: bool | None = None,
 ) -> Prepared:
     """Digits of x [columns] or [1 to 8, columns], bf16 or float32.
@@ -97,8 +112,8 @@ def prepare(
     with `gelu` gelu(x), its tanh form); times `factors` float32 [columns]; then column j is taken from column
     `order[j]` (int32 [columns]).
     `selection` is filled with the channels to correct, chosen among the columns before any order by the
-    values after all factors; for one vector only. `out` are buffers of `new_prepared` to fill. Raises
-    ValueError for shapes that do not fit.
+    values after all factors; for one vector only. `out` are buffers of `new_prepared` to fill; without
+    them `by_chunk` says which are made. Raises ValueError for shapes that do not fit.
     """
     rows = x.reshape(-1, x.shape[-1])
     if not rows.is_contiguous():
@@ -112,12 +127,12 @@ def prepare(
         raise ValueError(f"the gated half has shape {tuple(up.shape)}, not {tuple(x.shape)}")
     if selection is not None and (rows.shape[0] > 1 or selection.columns != rows.shape[1]):
         raise ValueError(f"a selection among {selection.columns} channels does not fit {tuple(rows.shape)}")
-    prepared = out if out is not None else new_prepared(rows.shape[0], rows.shape[1], rows.device)
+    prepared = out if out is not None else new_prepared(rows.shape[0], rows.shape[1], rows.device, by_chunk)
     if (prepared.used, prepared.columns) != tuple(rows.shape):
         raise ValueError(f"buffers for {prepared.used} x {prepared.columns} do not fit {tuple(rows.shape)}")
     other = norm if norm is not None else up
     _launch(rows, other, factors, order, selection, prepared, eps, _prologue(norm, up, gelu), asm)
-    return prepared
+    return replace(prepared, eps=eps if prepared.by_chunk and norm is not None else None)
 
 
 def _prologue(norm: Tensor | None, up: Tensor | None, gelu: bool) -> Prologue:
@@ -153,9 +168,10 @@ def _launch(
     asm: bool | None,
 ) -> None:
     selecting = -(-prepared.columns // CHUNK) if selection is not None else 0
+    finishing = 1 if selecting and prepared.by_chunk else 0
     launch_chained(
         prepare_kernel,
-        (prepared.chunks + selecting, prepared.batch),
+        (selecting + prepared.chunks + finishing, prepared.batch),
         rows,
         other if other is not None else rows,
         factors if factors is not None else rows,
@@ -165,6 +181,7 @@ def _launch(
         prepared.group_sums,
         prepared.gathered,
         prepared.x_scale,
+        prepared.squares,
         *_targets(selection, rows),
         prepared.columns,
         prepared.chunks,
@@ -174,6 +191,7 @@ def _launch(
         FACTORS=factors is not None,
         ORDERED=order is not None,
         SELECT=selection is not None,
+        BY_CHUNK=prepared.by_chunk,
         BATCH=prepared.batch,
         USED=prepared.used,
         CHUNK=CHUNK,

@@ -3,7 +3,7 @@ in.
 """
 
 # Triton's tuples grow by `+` alone.
-# ruff: noqa: RUF005
+# ruff: noqa: RUF005, SIM102
 # mypy: disable-error-code="assignment, misc"
 
 from __future__ import annotations
@@ -54,6 +54,32 @@ def _row_extent(
 
 
 @triton.jit
+def _chunk_extent(value: tl.tensor) -> Any:
+    """The largest magnitude of a chunk's values; and 0, or NaN if a value is not finite."""
+    bits = tl.max(tl.abs(value).to(tl.int32, bitcast=True), 0)
+    return bits.to(tl.float32, bitcast=True), tl.where(bits < 0x7F800000, 0.0, float("nan"))
+
+
+@triton.jit
+def _finish_program(
+    selection: tl.tuple,
+    x: tl.tensor,
+    other: tl.tensor,
+    factors: tl.tensor,
+    columns: tl.tensor,
+    eps: tl.tensor,
+    PROLOGUE: tl.constexpr,
+    FACTORS: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    """What a selection has to know of the whole vector, where programs know their chunks alone."""
+    wanted = tl.load(selection[0])
+    refused = tl.load(selection[0] + 2)
+    _, common, poison = _row_extent(x, other, factors, columns, eps, PROLOGUE, FACTORS, BLOCK)
+    finish_selection(selection, wanted, refused, common, poison)
+
+
+@triton.jit
 def _power_of_two(exponent: tl.tensor) -> Any:
     """2^exponent for an int32 exponent in -126 .. 127, exactly."""
     return ((exponent + 127) << 23).to(tl.float32, bitcast=True)
@@ -76,10 +102,11 @@ def _store_digits(
     digit_sums: tl.tensor,
     chunk: tl.tensor,
     m: tl.tensor,
+    SUMS: tl.constexpr,
     BATCH: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
-    """The four digits of a chunk's integers in fragment order, and their sums at `digit_sums`."""
+    """The four digits of a chunk's integers in fragment order, and their sums at `digit_sums` (SUMS)."""
     # Words of a step and vector: [digit, half h, quarter c, run j]; line = 16 step + 4 c + j.
     line = tl.arange(0, 128)[:, None]
     half = tl.arange(0, 2)[None, :]
@@ -92,10 +119,11 @@ def _store_digits(
         _store_digit(digits, word + digit * 32, low, ASM)
         number = (number - low) >> 8
         parts = parts + (low,)
-    # Summed together, for every sum of its own would cost two barriers: sums[i, j] is that of digit i + 2 j.
-    sums = tl.sum(tl.join(tl.join(parts[0], parts[1]), tl.join(parts[2], parts[3])), 0)
-    at = tl.arange(0, 2)[:, None] + 2 * tl.arange(0, 2)[None, :]
-    store_word(digit_sums + at, sums, sums * 0 + 1, ASM)
+    if SUMS:
+        # Summed together, for every sum of its own would cost two barriers: sums[i, j] is of digit i + 2 j.
+        sums = tl.sum(tl.join(tl.join(parts[0], parts[1]), tl.join(parts[2], parts[3])), 0)
+        at = tl.arange(0, 2)[:, None] + 2 * tl.arange(0, 2)[None, :]
+        store_word(digit_sums + at, sums, sums * 0 + 1, ASM)
 
 
 @triton.jit
@@ -119,6 +147,7 @@ def _prepare_chunk(
     FACTORS: tl.constexpr,
     ORDERED: tl.constexpr,
     SELECT: tl.constexpr,
+    BY_CHUNK: tl.constexpr,
     BATCH: tl.constexpr,
     USED: tl.constexpr,
     CHUNK: tl.constexpr,
@@ -127,9 +156,9 @@ def _prepare_chunk(
 ) -> None:
     """Digits of one chunk; the first chunk's program also tells what holds for the whole vector."""
     x, other, factors, order = sources
-    digits, digit_sums, group_sums, gathered, x_scale = targets
+    digits, digit_sums, group_sums, gathered, x_scale, squares = targets
     columns, chunks, eps = sizes
-    if SELECT:
+    if SELECT and not BY_CHUNK:
         wanted = tl.load(selection[0])
         refused = tl.load(selection[0] + 2)
     column = chunk * CHUNK + tl.arange(0, CHUNK)
@@ -138,56 +167,48 @@ def _prepare_chunk(
     source = column
     if ORDERED:
         source = tl.load(order + column, mask=inside, other=0)
-    value, _ = activation(x, other, factors, source, inside, PROLOGUE, FACTORS)
-    largest, common, poison = _row_extent(x, other, factors, columns, eps, PROLOGUE, FACTORS, BLOCK)
+    value, raw = activation(x, other, factors, source, inside, PROLOGUE, FACTORS)
+    if BY_CHUNK:
+        largest, poison = _chunk_extent(value)
+        common = 1.0
+        if PROLOGUE == 1:
+            tl.store(squares + m * chunks + chunk, tl.sum(raw * raw, 0))
+    else:
+        largest, common, poison = _row_extent(x, other, factors, columns, eps, PROLOGUE, FACTORS, BLOCK)
     # The scale is a power of two, so that scaling is exact; 2^-60 keeps it in range for a row of zeros.
     exponent = ((tl.maximum(largest, 8.7e-19).to(tl.int32, bitcast=True) >> 23) & 0xFF) - 126
     scaled = value * common * _power_of_two(30 - exponent)
     # From 2^22 on, adding a half would round; such values are rounded well enough by the conversion.
     number = tl.where(tl.abs(scaled) < 4194304.0, tl.floor(scaled + 0.5), scaled).to(tl.int32)
     scale = _power_of_two(exponent - 30)
-    store_float(gathered + column * BATCH + m, number.to(tl.float32) * scale, column * 0 + 1, ASM)
-    _store_digits(number, digits, digit_sums + (m * chunks + chunk) * 4, chunk, m, BATCH, ASM)
+    if not BY_CHUNK:
+        store_float(gathered + column * BATCH + m, number.to(tl.float32) * scale, column * 0 + 1, ASM)
+    _store_digits(number, digits, digit_sums + (m * chunks + chunk) * 4, chunk, m, not BY_CHUNK, BATCH, ASM)
     _store_group_sums(number, scale, group_sums + (m * chunks + chunk) * 8, ASM)
-    if chunk == 0:
+    if BY_CHUNK:
+        tl.store(x_scale + m * chunks + chunk, scale + poison)
+    elif chunk == 0:
         tl.store(x_scale + m, scale + poison)
         if SELECT:
             finish_selection(selection, wanted, refused, common, poison)
 
 
+# fmt: off
 @triton.jit
 def prepare_kernel(
-    x: tl.tensor,
-    other: tl.tensor,
-    factors: tl.tensor,
-    order: tl.tensor,
-    digits: tl.tensor,
-    digit_sums: tl.tensor,
-    group_sums: tl.tensor,
-    gathered: tl.tensor,
-    x_scale: tl.tensor,
-    control: tl.tensor,
-    channels: tl.tensor,
-    values: tl.tensor,
-    common: tl.tensor,
-    columns: tl.tensor,
-    chunks: tl.tensor,
-    selecting: tl.tensor,
-    eps: tl.tensor,
-    PROLOGUE: tl.constexpr,
-    FACTORS: tl.constexpr,
-    ORDERED: tl.constexpr,
-    SELECT: tl.constexpr,
-    BATCH: tl.constexpr,
-    USED: tl.constexpr,
-    CHUNK: tl.constexpr,
-    BLOCK: tl.constexpr,
-    CHAINED: tl.constexpr,
-    ASM: tl.constexpr,
+    x: tl.tensor, other: tl.tensor, factors: tl.tensor, order: tl.tensor, digits: tl.tensor,
+    digit_sums: tl.tensor, group_sums: tl.tensor, gathered: tl.tensor, x_scale: tl.tensor,
+    squares: tl.tensor, control: tl.tensor, channels: tl.tensor, values: tl.tensor, common: tl.tensor,
+    columns: tl.tensor, chunks: tl.tensor, selecting: tl.tensor, eps: tl.tensor, PROLOGUE: tl.constexpr,
+    FACTORS: tl.constexpr, ORDERED: tl.constexpr, SELECT: tl.constexpr, BY_CHUNK: tl.constexpr,
+    BATCH: tl.constexpr, USED: tl.constexpr, CHUNK: tl.constexpr, BLOCK: tl.constexpr,
+    CHAINED: tl.constexpr, ASM: tl.constexpr,
 ) -> None:
+    # fmt: on
     """Digits of vector program_id(1), columns of chunk program_id(0); see `prepare.prepare`.
 
-    With SELECT there are `selecting` programs before, which choose the channels to correct, a chunk each.
+    With SELECT there are `selecting` programs before, which choose the channels to correct, a chunk each;
+    with BY_CHUNK too, one after all others for what concerns the whole vector.
     """
     program = tl.program_id(0)
     m = tl.program_id(1)
@@ -196,7 +217,7 @@ def prepare_kernel(
     x += row
     if PROLOGUE >= 2:
         other += row
-    targets = (digits, digit_sums, group_sums, gathered, x_scale)
+    targets = (digits, digit_sums, group_sums, gathered, x_scale, squares)
     selection = (control, channels, values, common)
     if SELECT:
         # First the longer work.
@@ -204,10 +225,13 @@ def prepare_kernel(
         if program < 0:
             chunk = program + selecting
             select_program(selection, x, other, factors, columns, chunk, PROLOGUE, FACTORS, CHUNK, ASM)
-    if program >= 0:
+    if SELECT and BY_CHUNK:
+        if program == chunks:
+            _finish_program(selection, x, other, factors, columns, eps, PROLOGUE, FACTORS, BLOCK)
+    if (program >= 0) & (program < chunks):
         sources = (x, other, factors, order)
         sizes = (columns, chunks, eps)
         _prepare_chunk(
-            sources, targets, selection, sizes, program, m, PROLOGUE, FACTORS, ORDERED, SELECT, BATCH, USED,
-            CHUNK, BLOCK, ASM,
+            sources, targets, selection, sizes, program, m, PROLOGUE, FACTORS, ORDERED, SELECT, BY_CHUNK,
+            BATCH, USED, CHUNK, BLOCK, ASM,
         )  # fmt: skip

@@ -22,15 +22,13 @@ _SOME_GROUPS = 700
 
 @dataclass(frozen=True, slots=True)
 class ProductConfig:
-    """How a product is started: warps that share a group's columns, the registers a thread may have, and the
-    lines of weights a thread brings nearer while the kernel before still runs (`chaining`).
+    """How a product is started: warps that share a group's columns, and the registers a thread may have.
 
     Without a limit the assembler takes so few in programs of several warps that loads wait for one another.
     """
 
     warps: int
     maxnreg: int | None = None
-    ahead: int = 1
 
     def __post_init__(self) -> None:
         if self.warps not in (1, 2, 4, 8, 16):
@@ -38,9 +36,9 @@ class ProductConfig:
 
     @property
     def options(self) -> dict[str, int]:
-        """The kernel's WARPS and AHEAD, and triton's own options."""
+        """The kernel's WARPS, and triton's own options."""
         limit = {} if self.maxnreg is None else {"maxnreg": self.maxnreg}
-        return {"WARPS": self.warps, "AHEAD": self.ahead, "num_warps": self.warps, **limit}
+        return {"WARPS": self.warps, "num_warps": self.warps, **limit}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +96,8 @@ def product(
     """
     if prepared.columns != planes.columns:
         raise ValueError(f"x has {prepared.columns} columns, the weights have {planes.columns}")
+    if prepared.by_chunk:
+        raise ValueError("products of planes take activations that were prepared whole")
     check_fetch(fetch, prepared.used, planes.columns, planes.rows)
     if out is None:
         out = torch.empty(prepared.used, planes.rows, dtype=dtype, device=planes.device)

@@ -11,7 +11,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.chaining import follow, prefetch
+from kernels.gpu.chaining import follow
 from kernels.gpu.dec.fetch_kernel import fetch_role
 from kernels.gpu.group import group_lines, group_rows
 from kernels.gpu.outputs import outputs_before, store_outputs
@@ -112,84 +112,27 @@ def _group(
         store_outputs(out, m * rows + row, value * row_scale + before[m], inside, ASM)
 
 
-@triton.jit
-def _prefetch_group(
-    planes: tl.tensor,
-    table: tl.tensor,
-    number: tl.tensor,
-    groups: tl.tensor,
-    steps: tl.tensor,
-    thread: tl.tensor,
-    AHEAD: tl.constexpr,
-    ASM: tl.constexpr,
-) -> None:
-    """Bring the first lines of a group's plane nearer; a step has as many lines as its codes have bits."""
-    if number < groups:
-        line = table + number * 4
-        plane = planes + tl.load(line).to(tl.int64) * 32
-        lines = steps * (tl.load(line + 1) & 15)
-        for r in tl.static_range(AHEAD):
-            prefetch(plane + tl.minimum(thread + r * thread.shape[0], lines - 1) * 32, ASM)
-
-
 _SIZES = ("rows", "whole", "tail", "chunks", "fetchers", "fetch_groups", "fetch_words", "fetch_columns")
 
 
+# fmt: off
 @triton.jit(do_not_specialize=_SIZES)
 def product_kernel(
-    planes: tl.tensor,
-    table: tl.tensor,
-    offsets: tl.tensor,
-    stream: tl.tensor,
-    patch_columns: tl.tensor,
-    patch_deltas: tl.tensor,
-    permutation: tl.tensor,
-    scale: tl.tensor,
-    digits: tl.tensor,
-    digit_sums: tl.tensor,
-    gathered: tl.tensor,
-    x_scale: tl.tensor,
-    out: tl.tensor,
-    bias: tl.tensor,
-    residual: tl.tensor,
-    channels: tl.tensor,
-    values: tl.tensor,
-    control: tl.tensor,
-    partial: tl.tensor,
-    rows: tl.tensor,
-    whole: tl.tensor,
-    tail: tl.tensor,
-    chunks: tl.tensor,
-    fetchers: tl.tensor,
-    fetch_groups: tl.tensor,
-    fetch_words: tl.tensor,
-    fetch_columns: tl.tensor,
-    BATCH: tl.constexpr,
-    USED: tl.constexpr,
-    UNROLL: tl.constexpr,
-    TAIL: tl.constexpr,
-    KINDS: tl.constexpr,
-    ROW_SCALES: tl.constexpr,
-    CHUNKS: tl.constexpr,
-    SPACE: tl.constexpr,
-    ADD: tl.constexpr,
-    BIAS: tl.constexpr,
-    FETCH: tl.constexpr,
-    FETCH_ROWS: tl.constexpr,
-    FETCH_SPLITS: tl.constexpr,
-    FETCH_AHEAD: tl.constexpr,
-    AHEAD: tl.constexpr,
-    WARPS: tl.constexpr,
-    CHAINED: tl.constexpr,
-    ASM: tl.constexpr,
+    planes: tl.tensor, table: tl.tensor, offsets: tl.tensor, stream: tl.tensor, patch_columns: tl.tensor,
+    patch_deltas: tl.tensor, permutation: tl.tensor, scale: tl.tensor, digits: tl.tensor,
+    digit_sums: tl.tensor, gathered: tl.tensor, x_scale: tl.tensor, out: tl.tensor, bias: tl.tensor,
+    residual: tl.tensor, channels: tl.tensor, values: tl.tensor, control: tl.tensor, partial: tl.tensor,
+    rows: tl.tensor, whole: tl.tensor, tail: tl.tensor, chunks: tl.tensor, fetchers: tl.tensor,
+    fetch_groups: tl.tensor, fetch_words: tl.tensor, fetch_columns: tl.tensor, BATCH: tl.constexpr,
+    USED: tl.constexpr, UNROLL: tl.constexpr, TAIL: tl.constexpr, KINDS: tl.constexpr,
+    ROW_SCALES: tl.constexpr, CHUNKS: tl.constexpr, SPACE: tl.constexpr, ADD: tl.constexpr,
+    BIAS: tl.constexpr, FETCH: tl.constexpr, FETCH_ROWS: tl.constexpr, FETCH_SPLITS: tl.constexpr,
+    FETCH_AHEAD: tl.constexpr, WARPS: tl.constexpr, CHAINED: tl.constexpr, ASM: tl.constexpr,
 ) -> None:
+    # fmt: on
     """out[m, row] = scale * sum(q * x_m): the widest groups first; see `product.product`."""
     program = tl.program_id(0)
     thread = tl.arange(0, 32 * WARPS)
-    if CHAINED and AHEAD > 0:
-        groups = tl.num_programs(0) - fetchers
-        number = tl.num_programs(0) - 1 - program
-        _prefetch_group(planes, table, number, groups, whole * UNROLL + tail, thread, AHEAD, ASM)
     follow(CHAINED)
     if FETCH:
         if program < fetchers:

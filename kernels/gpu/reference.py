@@ -8,6 +8,7 @@ from torch import Tensor
 from kernels.gpu.fields import GROUP_ROWS, LANES, PIECES, REGISTERS, STEP_COLUMNS
 from kernels.gpu.planes import KEY, PLANE, DevicePlanes, row_order
 from kernels.gpu.prepare import Prepared
+from kernels.gpu.prepare_kernel import CHUNK
 
 
 def plane_codes(planes: DevicePlanes, group: int) -> Tensor:
@@ -55,4 +56,13 @@ def digit_values(prepared: Prepared) -> Tensor:
     powers = 256.0 ** torch.arange(4, dtype=torch.float64, device=octets.device)
     numbers = (octets * powers.view(4, 1, 1, 1, 1)).sum(2)  # step, vector, h, c, j, i
     columns = numbers.permute(1, 0, 3, 4, 5, 2).reshape(batch, -1)[:, : prepared.columns]
-    return columns * prepared.x_scale.double()[:, None]
+    if not prepared.by_chunk:
+        return columns * prepared.x_scale.double()[:, None]
+    values = columns * prepared.x_scale.double().repeat_interleave(CHUNK, 1)[:, : prepared.columns]
+    return values if prepared.eps is None else values * _common(prepared)
+
+
+def _common(prepared: Prepared) -> Tensor:
+    """1 / rms, float64 [batch, 1]."""
+    mean = prepared.squares.double().sum(1, keepdim=True) / prepared.columns
+    return (mean + prepared.eps).rsqrt()

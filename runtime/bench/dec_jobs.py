@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from runtime.bench.table import Table, same_columns
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
 
@@ -28,8 +27,4 @@ def kernels(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
         folder = Path(args["out"]) if args.get("out") else Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         report = run_dec_gpu.measure(folder, begin=lambda name: ctx.progress("GPU", 0, 0, "sections", name))
-    notes = {
-        name: [text for start, text in report.notes.items() if name.startswith(start)] for name in report.rows
-    }
-    tables = [Table(name, name, same_columns(rows), notes[name]) for name, rows in report.rows.items()]
-    return {"tables": [table.as_json() for table in tables], "failures": report.failures}
+    return {"tables": [table.as_json() for table in report.tables()], "failures": report.failures}

@@ -15,7 +15,7 @@ from kernels.gpu.prepare import new_prepared, prepare
 from runtime.bench.gpu_timing import copies_needed
 from runtime.bench.shapes import LLAMA
 from runtime.layers.base import LinearKind
-from runtime.layers.device_products import Weights, multiply_prepared
+from runtime.layers.device_products import Weights, by_chunk, multiply_prepared
 from runtime.tuner.device_block import cloned, random_residual
 from runtime.tuner.link import fetch_microseconds
 from runtime.tuner.random_weights import makers
@@ -58,7 +58,7 @@ def product_rows(
 
 def product_microseconds(weights: Weights, x: Tensor) -> float:
     """Time of one product, its input prepared, over rotated copies."""
-    prepared = prepare(x, out=new_prepared(1, weights.columns, x.device))
+    prepared = prepare(x, out=new_prepared(1, weights.columns, x.device, by_chunk(weights)))
     out = torch.empty(1, weights.rows, device=x.device)
     copies = [weights, *(cloned(weights) for _ in range(1, copies_needed(weights.nbytes)))]
     calls = [partial(multiply_prepared, copy, prepared, out) for copy in copies]

@@ -17,23 +17,14 @@ PROMPT = 16
 STEPS = 20
 # Long enough for all replays, should each one lengthen it.
 CACHE = 256
+_POSITIONS = 2048
 
 
 def build_model(shape: ModelShape, device: torch.device | str) -> Any:
     """LlamaForCausalLM with random bf16 weights; ImportError without transformers."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    config = LlamaConfig(
-        vocab_size=shape.vocabulary,
-        hidden_size=shape.hidden,
-        intermediate_size=shape.intermediate,
-        num_hidden_layers=shape.blocks,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.kv_heads,
-        head_dim=shape.head_size,
-        max_position_embeddings=2048,
-        tie_word_embeddings=False,
-    )
+    config = LlamaConfig(**shape.config(_POSITIONS))
     with _default_dtype(torch.bfloat16), torch.device(device), torch.no_grad():
         return LlamaForCausalLM(config).eval()
 
@@ -44,9 +35,9 @@ def eager_milliseconds(model: Any, shape: ModelShape) -> float:
     from transformers import DynamicCache
 
     cache = DynamicCache(config=model.config)
-    model(input_ids=_tokens(model, shape, PROMPT), past_key_values=cache, use_cache=True)
-    token = _tokens(model, shape, 1)
-    timer = _event_milliseconds if model.device.type == "cuda" else _host_milliseconds
+    model(input_ids=random_tokens(model, shape, PROMPT), past_key_values=cache, use_cache=True)
+    token = random_tokens(model, shape, 1)
+    timer = step_timer(model)
     step = lambda: model(input_ids=token, past_key_values=cache, use_cache=True)  # noqa: E731
     return statistics.median(timer(step) for _ in range(STEPS))
 
@@ -57,8 +48,8 @@ def captured_milliseconds(model: Any, shape: ModelShape) -> float:
     from transformers import StaticCache
 
     cache = StaticCache(config=model.config, max_cache_len=CACHE)
-    model(input_ids=_tokens(model, shape, PROMPT), past_key_values=cache, use_cache=True)
-    token = _tokens(model, shape, 1)
+    model(input_ids=random_tokens(model, shape, PROMPT), past_key_values=cache, use_cache=True)
+    token = random_tokens(model, shape, 1)
     where = torch.tensor([[PROMPT]], device=model.device)
 
     def step() -> None:
@@ -77,6 +68,17 @@ def model_rows(shape: ModelShape, device: torch.device | str = "cuda") -> Iterat
         yield {**row, "format": "bf16, transformers, one graph", "ms": captured_milliseconds(model, shape)}
 
 
+def random_tokens(model: Any, shape: ModelShape, count: int) -> torch.Tensor:
+    """int64 [1, count] on the model's device."""
+    generator = torch.Generator().manual_seed(count)
+    return torch.randint(shape.vocabulary, (1, count), generator=generator).to(model.device)
+
+
+def step_timer(model: Any) -> Callable[[Callable[[], object]], float]:
+    """Milliseconds of a call, launches included, on the clock of the model's device."""
+    return _event_milliseconds if model.device.type == "cuda" else _host_milliseconds
+
+
 @contextmanager
 def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
     before = torch.get_default_dtype()
@@ -85,11 +87,6 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
-
-
-def _tokens(model: Any, shape: ModelShape, count: int) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(count)
-    return torch.randint(shape.vocabulary, (1, count), generator=generator).to(model.device)
 
 
 def _event_milliseconds(call: Callable[[], object]) -> float:

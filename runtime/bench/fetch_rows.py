@@ -15,7 +15,7 @@ from kernels.gpu.dec.reference import correction
 from kernels.gpu.dec.selection import new_selection
 from kernels.gpu.prepare import Prepared, prepare
 from runtime.bench.gpu_timing import copies_needed
-from runtime.layers.device_products import Weights, multiply_prepared, product_warps
+from runtime.layers.device_products import Weights, by_chunk, multiply_prepared, product_warps
 from runtime.tuner.device_block import cloned
 from runtime.tuner.replays import Replay
 
@@ -81,7 +81,8 @@ def _measured(weights: Weights, residual: ResidualRows, config: FetchConfig) -> 
 def _ready(weights: Weights, residual: ResidualRows, config: FetchConfig) -> tuple[Prepared, Fetch]:
     selection = new_selection(weights.columns, weights.device, K_CHUNKS[-1])
     x = torch.randn(weights.columns, device=weights.device)
-    return prepare(x, selection=selection), new_fetch(residual, selection, config)
+    prepared = prepare(x, selection=selection, by_chunk=by_chunk(weights))
+    return prepared, new_fetch(residual, selection, config)
 
 
 def _error(weights: Weights, prepared: Prepared, fetch: Fetch) -> float:

@@ -74,11 +74,15 @@ class GpuReport:
         (self.folder / f"{self.name}.json").write_text(json.dumps(document, indent=1, default=str) + "\n")
         (self.folder / f"{self.name}.md").write_text(self._markdown())
 
+    def tables(self) -> list[Table]:
+        """A table for every section that has rows."""
+        notes = {
+            name: [note for start, note in self.notes.items() if name.startswith(start)] for name in self.rows
+        }
+        return [Table(name, name, same_columns(rows), notes[name]) for name, rows in self.rows.items()]
+
     def _markdown(self) -> str:
         facts = ", ".join(f"{key} {value}" for key, value in self.about.items())
-        parts = [f"# {self.title}\n\n{facts}.\n"]
-        for name, rows in self.rows.items():
-            notes = [note for start, note in self.notes.items() if name.startswith(start)]
-            parts.append(markdown(Table(name, name, same_columns(rows), notes)))
+        parts = [f"# {self.title}\n\n{facts}.\n", *map(markdown, self.tables())]
         parts += [f"{name} failed: {why}\n" for name, why in self.failures.items()]
         return "\n".join(parts)

@@ -14,7 +14,7 @@ from kernels.gpu.dense.product import dense_gate, dense_product
 from kernels.gpu.dense.weights import DenseWeights
 from kernels.gpu.prepare import MOST_VECTORS, Prepared, new_prepared, prepare
 from kernels.gpu.product import Epilogue, ProductConfig
-from runtime.layers.device_products import Weights, multiply_prepared
+from runtime.layers.device_products import Weights, by_chunk, multiply_prepared
 
 EPS = 1e-6
 
@@ -23,10 +23,12 @@ EPS = 1e-6
 class DeviceBuffers:
     """What the linears of one kind share, block after block: digits, list of channels, result, k_chunk.
 
-    `selection.control` holds k_chunk in device memory, so that one captured graph serves every table.
+    Digits for weights whose products take them `whole`, and `by_chunk` (`Prepared`). `selection.control`
+    holds k_chunk in device memory, so that one captured graph serves every table.
     """
 
-    prepared: Prepared
+    whole: Prepared
+    by_chunk: Prepared
     selection: Selection
     out: Tensor
 
@@ -41,6 +43,7 @@ def new_buffers(
     """Buffers for one vector of n_in and its product of n_out in `dtype` (float32 or bfloat16)."""
     return DeviceBuffers(
         new_prepared(1, n_in, device),
+        new_prepared(1, n_in, device, by_chunk=True),
         new_selection(n_in, device),
         torch.empty(1, n_out, dtype=dtype, device=device),
     )
@@ -152,7 +155,8 @@ class DeviceLinear:
             norm, eps = prologue.norm, prologue.eps
             return dense_product(self.weights, x, out, norm=norm, eps=eps, epilogue=epilogue)
         selection = None if fetch is None else self.buffers.selection
-        prepared = self._prepare(x, prologue, selection, self.buffers.prepared)
+        buffers = self.buffers.by_chunk if by_chunk(self.weights) else self.buffers.whole
+        prepared = self._prepare(x, prologue, selection, buffers)
         return multiply_prepared(self.weights, prepared, out, fetch, self._config, epilogue)
 
     def _prepare(
@@ -167,4 +171,5 @@ class DeviceLinear:
             factors=self.inverse_columns,
             selection=selection,
             out=out,
+            by_chunk=by_chunk(self.weights),
         )

@@ -39,6 +39,11 @@ def multiply_prepared(
     return product(weights, prepared, **options)
 
 
+def by_chunk(weights: Weights) -> bool:
+    """Whether products with them take activations that were prepared by chunk."""
+    return isinstance(weights, DeviceGroups)
+
+
 def product_warps(weights: Weights) -> int:
     """Warps in a program of the product, when its launch is the kernels' own choice."""
     if isinstance(weights, DeviceGroups):

@@ -15,23 +15,8 @@ import triton
 import triton.language as tl
 
 from kernels.gpu.activation import activation, gelu_tanh
-from kernels.gpu.chaining import follow, prefetch
+from kernels.gpu.chaining import follow
 from kernels.gpu.outputs import outputs_before, store_outputs
-
-
-@triton.jit
-def _prefetch_rows(
-    matrix: tl.tensor,
-    row: tl.tensor,
-    columns: tl.tensor,
-    ROWS: tl.constexpr,
-    AHEAD: tl.constexpr,
-    ASM: tl.constexpr,
-) -> None:
-    """Bring the first AHEAD lines of 64 values of every row nearer, none past the row's end."""
-    line = tl.arange(0, AHEAD)[None, :] * 64
-    at = row.to(tl.int64)[:, None] * columns + tl.minimum(line, columns - 1)
-    prefetch(matrix + at, ASM)
 
 
 @triton.jit
@@ -78,7 +63,6 @@ def dense_kernel(
     BIAS: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-    AHEAD: tl.constexpr,
     CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
@@ -86,8 +70,6 @@ def dense_kernel(
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = row < rows
     source = tl.minimum(row, rows - 1)
-    if CHAINED and AHEAD > 0:
-        _prefetch_rows(matrix, source, columns, ROWS, AHEAD, ASM)
     follow(CHAINED)
     before = outputs_before(out, bias, row, row, inside, ADD, BIAS)
     sums, common = _row_sums(matrix, source, (x, other, eps), columns, PROLOGUE, ROWS, BLOCK)
@@ -109,7 +91,6 @@ def dense_gate_kernel(
     BIAS: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-    AHEAD: tl.constexpr,
     CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
@@ -117,8 +98,6 @@ def dense_gate_kernel(
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = row < rows
     source = tl.minimum(row, rows - 1)
-    if CHAINED and AHEAD > 0:
-        _prefetch_rows(matrix, source, columns, ROWS, AHEAD, ASM)
     follow(CHAINED)
     sources = (x, other, eps)
     # Both rows of a pair lie in one tile, so that all loads are under way together.

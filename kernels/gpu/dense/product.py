@@ -15,14 +15,11 @@ from kernels.gpu.product import STORE, Epilogue
 
 @dataclass(frozen=True, slots=True)
 class DenseConfig:
-    """Rows of a program, columns it takes at once, its warps, and lines of 64 weights of every row that it
-    brings nearer while the kernel before still runs (`chaining`).
-    """
+    """Rows of a program, columns it takes at once, and its warps."""
 
     rows: int = 4
     block: int = 1024
     warps: int = 4
-    ahead: int = 16
 
 
 def default_dense_config(rows: int, columns: int) -> DenseConfig:
@@ -96,7 +93,6 @@ def _launch(
         BIAS=bias is not None,
         ROWS=config.rows,
         BLOCK=config.block,
-        AHEAD=config.ahead,
         num_warps=config.warps,
         **options,
     )

@@ -6,7 +6,7 @@ activation's digits in the integer tensor cores. Lane 4 g + c has the sum of dig
 """
 
 # Triton's tuples grow by `+` alone, and a constexpr `if` needs its `else`.
-# ruff: noqa: RUF005
+# ruff: noqa: RUF005, SIM102
 # mypy: disable-error-code="assignment, misc"
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.chaining import follow, prefetch_block
+from kernels.gpu.chaining import follow
 from kernels.gpu.dec.fetch_kernel import fetch_role
 from kernels.gpu.outputs import outputs_before, store_outputs
 from kernels.gpu.primitives import load_shared_input4
@@ -62,10 +62,27 @@ def _add_step(
 
 
 @triton.jit
+def _read(
+    words: tl.tensor,
+    tables: tl.tensor,
+    at: tl.tensor,
+    lane: tl.tensor,
+    BITS: tl.constexpr,
+    STEPS: tl.constexpr,
+    ASM: tl.constexpr,
+) -> Any:
+    """The lane's words of a superstep of STEPS steps, and its table entries."""
+    entries = ()
+    for s in tl.static_range(STEPS):
+        entries = entries + (tl.load(tables + at * 32 + s).to(tl.uint32, bitcast=True),)
+    return lane_words(words + at * (BITS * 128), lane, STEPS * BITS, ASM), entries
+
+
+@triton.jit
 def _superstep(
     sums: tl.tensor,
-    at: tl.tensor,
-    tables: tl.tensor,
+    words: tl.tensor,
+    entries: tl.tensor,
     step: tl.tensor,
     inputs: tl.tuple,
     lane: tl.tensor,
@@ -75,12 +92,13 @@ def _superstep(
     STEPS: tl.constexpr,
     ASM: tl.constexpr,
 ) -> Any:
-    """Add STEPS steps; `at` points at their words, `tables` at the lane's first table entry."""
-    digits, group_sums, powers, stride = inputs
-    words = lane_words(at, lane, STEPS * BITS, ASM)
-    entries = ()
-    for s in tl.static_range(STEPS):
-        entries = entries + (tl.load(tables + s).to(tl.uint32, bitcast=True),)
+    """Add STEPS steps of one chunk, as `_read` gave them, that begin at `step`."""
+    digits, group_sums, x_scale, stride, chunks = inputs
+    # One part of odd registers is 2^BITS too large, and the other is made so.
+    power = tl.exp2((8 * (lane % 4) - BITS).to(tl.float32))
+    powers = ()
+    for m in tl.static_range(USED):
+        powers = powers + (power * tl.load(x_scale + m * chunks + step // 8),)
     for s in tl.static_range(STEPS):
         registers = step_registers(words, s * BITS, BITS)
         b = digits + (step + s) * (BATCH * 128) + lane * 4
@@ -92,48 +110,71 @@ def _superstep(
 
 @triton.jit
 def _block_sums(
-    words: tl.tensor,
-    tables: tl.tensor,
+    weights: tl.tuple,
+    first: tl.tuple,
     inputs: tl.tuple,
-    block: tl.tensor,
     steps: tl.tensor,
     thread: tl.tensor,
     BITS: tl.constexpr,
     BATCH: tl.constexpr,
     USED: tl.constexpr,
+    WHOLE: tl.constexpr,
     TAIL: tl.constexpr,
     WARPS: tl.constexpr,
     ASM: tl.constexpr,
 ) -> Any:
     """Per vector what each lane has of its row. Warps take turns at supersteps of four steps.
 
-    A warp that has none left repeats the last one with the zeros that follow the last step's digits.
+    A warp that has none left repeats the last one with the zeros that follow the last step's digits. `first`:
+    each warp's first superstep as `_read` gives it, if there are WHOLE ones.
     """
+    words, tables = weights
     lane = thread % 32
     warp = thread // 32
     whole = steps // 4
-    words += block.to(tl.int64) * (steps * (BITS * 32))
-    tables += block.to(tl.int64) * ((steps + 3) // 4 * 32) + lane // 4 * 4
     sums = ((thread * 0).to(tl.float32),) * USED
-    for first in range(0, whole, WARPS):
-        at = tl.minimum(first + warp, whole - 1)
-        step = tl.where(first + warp < whole, at * 4, steps)
-        line = words + at * (BITS * 128)
-        sums = _superstep(sums, line, tables + at * 32, step, inputs, lane, BITS, BATCH, USED, 4, ASM)
+    if WHOLE:
+        step = tl.where(warp < whole, warp * 4, steps)
+        sums = _superstep(sums, first[0], first[1], step, inputs, lane, BITS, BATCH, USED, 4, ASM)
+        for turn in range(WARPS, whole, WARPS):
+            at = tl.minimum(turn + warp, whole - 1)
+            step = tl.where(turn + warp < whole, at * 4, steps)
+            read, entries = _read(words, tables, at, lane, BITS, 4, ASM)
+            sums = _superstep(sums, read, entries, step, inputs, lane, BITS, BATCH, USED, 4, ASM)
     if TAIL:
-        for first in range(whole * 4, steps, WARPS):
-            at = tl.minimum(first + warp, steps - 1)
-            step = tl.where(first + warp < steps, at, steps)
-            line = words + at * (BITS * 32)
-            entry = tables + whole * 32 + at % 4
-            sums = _superstep(sums, line, entry, step, inputs, lane, BITS, BATCH, USED, 1, ASM)
+        for turn in range(whole * 4, steps, WARPS):
+            at = tl.minimum(turn + warp, steps - 1)
+            step = tl.where(turn + warp < steps, at, steps)
+            read = lane_words(words + at * (BITS * 32), lane, BITS, ASM)
+            entry = tl.load(tables + whole * 32 + at % 4).to(tl.uint32, bitcast=True)
+            sums = _superstep(sums, read, (entry,), step, inputs, lane, BITS, BATCH, USED, 1, ASM)
     return sums
+
+
+@triton.jit
+def _common(
+    squares: tl.tensor,
+    m: tl.tensor,
+    chunks: tl.tensor,
+    columns: tl.tensor,
+    eps: tl.tensor,
+    NORMED: tl.constexpr,
+    CHUNKS: tl.constexpr,
+) -> Any:
+    """1 / rms of a vector by its chunks' sums of squares; 1 without a norm."""
+    factor = 1.0
+    if NORMED:
+        chunk = tl.arange(0, CHUNKS)
+        total = tl.sum(tl.load(squares + m * chunks + chunk, mask=chunk < chunks, other=0.0), 0)
+        factor = 1.0 / tl.sqrt(total / columns + eps)
+    return factor
 
 
 @triton.jit
 def _block(
     weights: tl.tuple,
     inputs: tl.tuple,
+    norm: tl.tuple,
     outputs: tl.tuple,
     block: tl.tensor,
     rows: tl.tensor,
@@ -142,38 +183,50 @@ def _block(
     BITS: tl.constexpr,
     BATCH: tl.constexpr,
     USED: tl.constexpr,
+    WHOLE: tl.constexpr,
     TAIL: tl.constexpr,
+    NORMED: tl.constexpr,
+    CHUNKS: tl.constexpr,
     ADD: tl.constexpr,
     BIAS: tl.constexpr,
     WARPS: tl.constexpr,
+    CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
     """The product of one block of 8 rows with all vectors."""
     words, tables = weights
     out, bias = outputs
+    squares, columns, eps = norm
+    words += block.to(tl.int64) * (steps * (BITS * 32))
+    tables += block.to(tl.int64) * ((steps + 3) // 4 * 32) + thread % 32 // 4 * 4
+    first = ()
+    if WHOLE:
+        # Weights depend on nothing: they are on their way while the kernel before still runs.
+        first = _read(words, tables, tl.minimum(thread // 32, steps // 4 - 1), thread % 32, BITS, 4, ASM)
+    follow(CHAINED)
     row = block * 8 + tl.arange(0, 8)
     inside = row < rows
     before = ()
+    common = ()
     for m in tl.static_range(USED):
         before = before + (outputs_before(out, bias, m * rows + row, row, inside, ADD, BIAS),)
-    digits, group_sums, x_scale, stride = inputs
-    # One part of odd registers is 2^BITS too large, and the other is made so.
-    power = tl.exp2((8 * (thread % 4) - BITS).to(tl.float32))
-    powers = ()
+        common = common + (_common(squares, m, inputs[4], columns, eps, NORMED, CHUNKS),)
+    sums = _block_sums(
+        (words, tables), first, inputs, steps, thread, BITS, BATCH, USED, WHOLE, TAIL, WARPS, ASM
+    )
     for m in tl.static_range(USED):
-        powers = powers + (power * tl.load(x_scale + m),)
-    scaled = (digits, group_sums, powers, stride)
-    sums = _block_sums(words, tables, scaled, block, steps, thread, BITS, BATCH, USED, TAIL, WARPS, ASM)
-    for m in tl.static_range(USED):
-        value = tl.sum(tl.sum(tl.reshape(sums[m], [WARPS, 8, 4]), 2), 0) + before[m]
+        value = tl.sum(tl.sum(tl.reshape(sums[m], [WARPS, 8, 4]), 2), 0) * common[m] + before[m]
         store_outputs(out, m * rows + row, value, inside, ASM)
 
 
+# fmt: off
 @triton.jit(
     do_not_specialize=(
         "rows",
         "steps",
         "stride",
+        "chunks",
+        "columns",
         "fetchers",
         "fetch_groups",
         "fetch_words",
@@ -181,62 +234,32 @@ def _block(
     )
 )
 def group_kernel(
-    words: tl.tensor,
-    tables: tl.tensor,
-    digits: tl.tensor,
-    group_sums: tl.tensor,
-    x_scale: tl.tensor,
-    out: tl.tensor,
-    bias: tl.tensor,
-    residual: tl.tensor,
-    channels: tl.tensor,
-    values: tl.tensor,
-    control: tl.tensor,
-    partial: tl.tensor,
-    rows: tl.tensor,
-    steps: tl.tensor,
-    stride: tl.tensor,
-    fetchers: tl.tensor,
-    fetch_groups: tl.tensor,
-    fetch_words: tl.tensor,
-    fetch_columns: tl.tensor,
-    BITS: tl.constexpr,
-    BATCH: tl.constexpr,
-    USED: tl.constexpr,
-    TAIL: tl.constexpr,
-    ADD: tl.constexpr,
-    BIAS: tl.constexpr,
-    FETCH: tl.constexpr,
-    FETCH_ROWS: tl.constexpr,
-    FETCH_SPLITS: tl.constexpr,
-    FETCH_AHEAD: tl.constexpr,
-    AHEAD: tl.constexpr,
-    WARPS: tl.constexpr,
-    CHAINED: tl.constexpr,
-    ASM: tl.constexpr,
+    words: tl.tensor, tables: tl.tensor, digits: tl.tensor, group_sums: tl.tensor, x_scale: tl.tensor,
+    squares: tl.tensor, out: tl.tensor, bias: tl.tensor, residual: tl.tensor, channels: tl.tensor,
+    values: tl.tensor, control: tl.tensor, partial: tl.tensor, rows: tl.tensor, steps: tl.tensor,
+    stride: tl.tensor, chunks: tl.tensor, columns: tl.tensor, eps: tl.tensor, fetchers: tl.tensor,
+    fetch_groups: tl.tensor, fetch_words: tl.tensor, fetch_columns: tl.tensor, BITS: tl.constexpr,
+    BATCH: tl.constexpr, USED: tl.constexpr, WHOLE: tl.constexpr, TAIL: tl.constexpr, NORMED: tl.constexpr,
+    CHUNKS: tl.constexpr, ADD: tl.constexpr, BIAS: tl.constexpr, FETCH: tl.constexpr,
+    FETCH_ROWS: tl.constexpr, FETCH_SPLITS: tl.constexpr, FETCH_AHEAD: tl.constexpr, WARPS: tl.constexpr,
+    CHAINED: tl.constexpr, ASM: tl.constexpr,
 ) -> None:
+    # fmt: on
     """out[m, row] = weight row . x_m; see `group_product.group_product`."""
     program = tl.program_id(0)
     thread = tl.arange(0, 32 * WARPS)
-    if CHAINED and AHEAD > 0:
-        prefetch_block(words, program - fetchers, steps * (BITS * 32), thread, AHEAD, ASM)
-    follow(CHAINED)
     weights = (words, tables)
+    inputs = (digits, group_sums, x_scale, stride, chunks)
+    norm = (squares, columns, eps)
     outputs = (out, bias)
-    inputs = (digits, group_sums, x_scale, stride)
     if FETCH:
         if program < fetchers:
+            follow(CHAINED)
             listing = (residual, channels, values, control, partial)
             shape = (fetch_groups, fetch_words, fetch_columns)
             fetch_role(listing, shape, program, thread, FETCH_ROWS, FETCH_SPLITS, FETCH_AHEAD, ASM)
-        else:
-            block = program - fetchers
-            _block(
-                weights, inputs, outputs, block, rows, steps, thread,
-                BITS, BATCH, USED, TAIL, ADD, BIAS, WARPS, ASM,
-            )  # fmt: skip
-    else:
+    if program >= fetchers:
         _block(
-            weights, inputs, outputs, program, rows, steps, thread,
-            BITS, BATCH, USED, TAIL, ADD, BIAS, WARPS, ASM,
+            weights, inputs, norm, outputs, program - fetchers, rows, steps, thread, BITS, BATCH, USED, WHOLE,
+            TAIL, NORMED, CHUNKS, ADD, BIAS, WARPS, CHAINED, ASM,
         )  # fmt: skip

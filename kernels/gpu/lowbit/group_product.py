@@ -12,7 +12,7 @@ from kernels.gpu.lowbit.group_kernel import group_kernel
 from kernels.gpu.lowbit.groups import UNROLL, DeviceGroups
 from kernels.gpu.planes import MANY_GROUPS
 from kernels.gpu.prepare import Prepared
-from kernels.gpu.product import STORE, Epilogue, ProductConfig
+from kernels.gpu.product import STORE, Epilogue, ProductConfig, chunk_bound
 
 # Blocks of four warps with 80 registers that the 132 multiprocessors of an H200 hold at once.
 _ONE_WAVE = 792
@@ -50,6 +50,8 @@ def group_product(
     """
     if prepared.columns != weights.columns:
         raise ValueError(f"x has {prepared.columns} columns, the weights have {weights.columns}")
+    if not prepared.by_chunk:
+        raise ValueError("group products take activations that were prepared by chunk")
     check_fetch(fetch, prepared.used, weights.columns, weights.rows)
     if out is None:
         out = torch.empty(prepared.used, weights.rows, dtype=dtype, device=weights.device)
@@ -63,17 +65,24 @@ def group_product(
         prepared.digits,
         prepared.group_sums,
         prepared.x_scale,
+        prepared.squares,
         out,
         epilogue.pointer(out),
         *fetch_pointers(fetch, out),
         weights.rows,
         weights.steps,
         prepared.group_sums.shape[1],
+        prepared.chunks,
+        prepared.columns,
+        0.0 if prepared.eps is None else prepared.eps,
         *fetching,
         BITS=weights.bits,
         BATCH=prepared.batch,
         USED=prepared.used,
+        WHOLE=weights.steps >= UNROLL,
         TAIL=weights.steps % UNROLL > 0,
+        NORMED=prepared.eps is not None,
+        CHUNKS=chunk_bound(prepared),
         asm=asm,
         **epilogue.constants,
         **fetch_constants(fetch),

@@ -11,7 +11,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.chaining import follow, prefetch_block
+from kernels.gpu.chaining import follow
 from kernels.gpu.dec.fetch_kernel import fetch_role
 from kernels.gpu.lowbit.table_lookup import add_step, selectors_of
 from kernels.gpu.lowbit.tables import FACTORS, SUPERSTEP
@@ -164,52 +164,22 @@ def _group(
 _SIZES = ("rows", "whole", "tail", "chunks", "fetchers", "fetch_groups", "fetch_words", "fetch_columns")
 
 
+# fmt: off
 @triton.jit(do_not_specialize=_SIZES)
 def table_kernel(
-    words: tl.tensor,
-    entries: tl.tensor,
-    zero: tl.tensor,
-    step: tl.tensor,
-    digits: tl.tensor,
-    digit_sums: tl.tensor,
-    x_scale: tl.tensor,
-    out: tl.tensor,
-    bias: tl.tensor,
-    residual: tl.tensor,
-    channels: tl.tensor,
-    values: tl.tensor,
-    control: tl.tensor,
-    partial: tl.tensor,
-    rows: tl.tensor,
-    whole: tl.tensor,
-    tail: tl.tensor,
-    chunks: tl.tensor,
-    fetchers: tl.tensor,
-    fetch_groups: tl.tensor,
-    fetch_words: tl.tensor,
-    fetch_columns: tl.tensor,
-    BITS: tl.constexpr,
-    BATCH: tl.constexpr,
-    USED: tl.constexpr,
-    TAIL: tl.constexpr,
-    CHUNKS: tl.constexpr,
-    ADD: tl.constexpr,
-    BIAS: tl.constexpr,
-    FETCH: tl.constexpr,
-    FETCH_ROWS: tl.constexpr,
-    FETCH_SPLITS: tl.constexpr,
-    FETCH_AHEAD: tl.constexpr,
-    AHEAD: tl.constexpr,
-    WARPS: tl.constexpr,
-    CHAINED: tl.constexpr,
-    ASM: tl.constexpr,
+    words: tl.tensor, entries: tl.tensor, zero: tl.tensor, step: tl.tensor, digits: tl.tensor,
+    digit_sums: tl.tensor, x_scale: tl.tensor, out: tl.tensor, bias: tl.tensor, residual: tl.tensor,
+    channels: tl.tensor, values: tl.tensor, control: tl.tensor, partial: tl.tensor, rows: tl.tensor,
+    whole: tl.tensor, tail: tl.tensor, chunks: tl.tensor, fetchers: tl.tensor, fetch_groups: tl.tensor,
+    fetch_words: tl.tensor, fetch_columns: tl.tensor, BITS: tl.constexpr, BATCH: tl.constexpr,
+    USED: tl.constexpr, TAIL: tl.constexpr, CHUNKS: tl.constexpr, ADD: tl.constexpr, BIAS: tl.constexpr,
+    FETCH: tl.constexpr, FETCH_ROWS: tl.constexpr, FETCH_SPLITS: tl.constexpr, FETCH_AHEAD: tl.constexpr,
+    WARPS: tl.constexpr, CHAINED: tl.constexpr, ASM: tl.constexpr,
 ) -> None:
+    # fmt: on
     """out[m, row] = step * sum((number + zero) * x_m); see `table_product.table_product`."""
     program = tl.program_id(0)
     thread = tl.arange(0, 32 * WARPS)
-    if CHAINED and AHEAD > 0:
-        group_words = (whole * _SUPERSTEP + tail) * (BITS * 32)
-        prefetch_block(words, program - fetchers, group_words, thread, AHEAD, ASM)
     follow(CHAINED)
     if FETCH:
         if program < fetchers:

@@ -47,6 +47,8 @@ def table_product(
     """
     if prepared.columns != tables.columns:
         raise ValueError(f"x has {prepared.columns} columns, the weights have {tables.columns}")
+    if prepared.by_chunk:
+        raise ValueError("products of tables take activations that were prepared whole")
     check_fetch(fetch, prepared.used, tables.columns, tables.rows)
     if out is None:
         out = torch.empty(prepared.used, tables.rows, dtype=dtype, device=tables.device)

@@ -12,6 +12,7 @@ from kernels.gpu.attention.cache import BF16_BITS, new_device_cache
 from runtime.engine.gpu.continuation import DeviceContinuation, Stepping
 from runtime.engine.gpu.graphs import Replay, StepGraphs
 from runtime.engine.gpu.linears import Fetching
+from runtime.engine.gpu.measures import kernels_of, step_milliseconds
 from runtime.engine.gpu.model import BlockParts, DeviceModel, Linears
 from runtime.engine.gpu.prefill import CHUNK, Prefill
 from runtime.engine.gpu.slider import DeviceSlider, kinds_of
@@ -135,6 +136,26 @@ class GpuEngine:
         """Put a table in force directly (benchmarks)."""
         self._slider.put(table)
         self._pairs.reset()
+
+    def step_milliseconds(self, position: int, replays: int) -> float:
+        """Median device time of a step at this place in the context, as the slider stands."""
+        self._take_wanted()
+        return step_milliseconds(self._replay(), self.buffers, position, replays)
+
+    def kernels_per_token(self) -> int:
+        """Kernels that a step starts, as the slider stands."""
+        run = self._bank.graphs.step.run
+        return kernels_of(lambda: run(self._slider.corrected), self.buffers)
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of device memory by what they are for."""
+        lossless = () if self._lossless is None else self._lossless.blocks
+        linears = (linear for block in lossless for linear in block.linears.values())
+        return {
+            "model": self.model.bytes_on_device(),
+            "lossless": sum(linear.bytes_on_device() for linear in linears),
+            "KV cache": self.cache.nbytes,
+        }
 
     @property
     def _bank(self) -> Bank:

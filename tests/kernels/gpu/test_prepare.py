@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from kernels.gpu.dec.selection import new_selection
 from kernels.gpu.prepare import new_prepared, prepare
 from kernels.gpu.reference import digit_values
 from tests.kernels.gpu.samples import with_outliers
@@ -71,6 +72,50 @@ def test_prologues():
     gated = wide.sigmoid() * wide * other.double() * factors.double()
     values, _ = _values(x, up=other, factors=factors, order=order)
     _close(values, gated[:, order.long()], bound=5e-6)
+
+
+@pytest.mark.parametrize("columns", [100, 2500])
+def test_by_chunk_digits_keep_thirty_bits_of_their_chunks_largest(columns):
+    x = with_outliers(2, columns)
+    values, prepared = _values(x, by_chunk=True)
+    for start in range(0, columns, 1024):
+        _close(values[:, start : start + 1024], x.double()[:, start : start + 1024], bound=0)
+    assert not prepared.digits[-(-columns // 128) :].any()
+    sums = torch.nn.functional.pad(values, (0, -columns % 128)).view(2, -1, 128).sum(2)
+    found = prepared.group_sums.cpu().double()
+    torch.testing.assert_close(found[:, : sums.shape[1]], sums, rtol=6e-8, atol=0)
+    assert not found[:, sums.shape[1] :].any()
+
+
+def test_by_chunk_a_norm_leaves_its_common_factor_to_the_product():
+    x, norm = with_outliers(1, 2100), torch.randn(2100, generator=torch.Generator().manual_seed(4))
+    exact = x.double() / (x.double().square().mean() + 1e-5).sqrt() * norm.double()
+    values, prepared = _values(x, norm=norm, eps=1e-5, by_chunk=True)
+    _close(values, exact, bound=5e-7)
+    assert prepared.eps == 1e-5
+    again = prepare(x.to(DEVICE), out=prepared)
+    assert torch.equal(digit_values(prepare(x.to(DEVICE), by_chunk=True)), digit_values(again))
+
+
+def test_by_chunk_only_a_chunk_that_is_not_finite_is_no_number():
+    x = torch.ones(1, 2048)
+    x[0, 1500] = torch.inf
+    scales = prepare(x.to(DEVICE), by_chunk=True).x_scale[0]
+    assert scales.isnan().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("k_chunk", [0, 7])
+def test_by_chunk_the_selection_is_the_same(k_chunk):
+    x, norm = with_outliers(1, 1500), torch.rand(1500) + 0.5
+    found = []
+    for by_chunk in (False, True):
+        selection = new_selection(1500, DEVICE, k_chunk)
+        _values(x, norm=norm, selection=selection, by_chunk=by_chunk)
+        found.append(selection)
+    assert torch.equal(found[0].channels, found[1].channels)
+    assert torch.equal(found[0].values, found[1].values)
+    assert torch.equal(found[0].common, found[1].common)
+    assert torch.equal(found[0].control, found[1].control)
 
 
 def test_a_row_of_zeros_and_tiny_rows():

@@ -8,7 +8,7 @@ from kernels.gpu.dense.weights import DenseWeights
 from kernels.gpu.product import Epilogue
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-CONFIGS = (None, DenseConfig(rows=4, block=64), DenseConfig(rows=2, block=256, ahead=2))
+CONFIGS = (None, DenseConfig(rows=4, block=64), DenseConfig(rows=2, block=256))
 
 
 def sample(rows, columns, seed=0):

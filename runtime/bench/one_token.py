@@ -145,16 +145,22 @@ def measure_formats(
 
 
 def count_kernels(shape: ModelShape, form: Format, weights: Weights) -> int:
-    """Kernels a token starts on the GPU, all blocks, by torch's profiler; it may slow what runs later."""
+    """Kernels a token starts on the GPU, all blocks; see `kernels_started`."""
     block = pack_block(weights, form)
     run_token(shape, [block], form, weights.norm, weights.x)
+    return shape.blocks * kernels_started(lambda: run_token(shape, [block], form, weights.norm, weights.x))
+
+
+def kernels_started(run: Callable[[], object]) -> int:
+    """Kernels that a call starts on the GPU, by torch's profiler; it may slow what runs later."""
+    if not torch.cuda.is_available():
+        return 0
     torch.cuda.synchronize()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        run_token(shape, [block], form, weights.norm, weights.x)
+        run()
         torch.cuda.synchronize()
     found = [event for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
-    kernels = [event for event in found if not event.name.startswith(("Memcpy", "Memset"))]
-    return len(kernels) * shape.blocks
+    return sum(not event.name.startswith(("Memcpy", "Memset")) for event in found)
 
 
 def _error(shape: ModelShape, block: Block, form: Format, weights: Weights) -> float:

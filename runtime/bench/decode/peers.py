@@ -65,7 +65,9 @@ class Groups:
 
     def multiply(self, matrix: DeviceGroups, given: Input) -> Tensor:
         """One kernel for the input, one for the product."""
-        return group_product(matrix, prepare(given.x, norm=given.norm, eps=EPS, up=given.up, by_chunk=True))[0].to(BF16)
+        return group_product(matrix, prepare(given.x, norm=given.norm, eps=EPS, up=given.up, by_chunk=True))[
+            0
+        ].to(BF16)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,25 @@ def kernels(out: Path | None, as_json: bool) -> None:
     """On a GPU: low-bit products, fetches from host memory, and what the tuner promises (minutes)."""
     result = work.job("bench_kernels", out=_folder(out))
     _print(result, as_json)
+    _print_failures(result)
+
+
+@bench.command()
+@click.option("--model", metavar="MODEL", help="A prepared model; on a CPU left out: the default one.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), metavar="N", help="On a GPU: begin nothing later than this."
+)
+@_OUT
+@_JSON
+def decode(model: str | None, seconds: float | None, out: Path | None, as_json: bool) -> None:
+    """Speed of answers: on a GPU of models of known shapes beside other engines (minutes), else of MODEL."""
+    result = work.job("bench_decode", model=model, seconds=seconds, out=_folder(out))
+    _print(result, as_json)
+    _print_failures(result)
+
+
+def _print_failures(result: Row) -> None:
+    """Sections that failed, on stderr."""
     for name, why in result.get("failures", {}).items():
         click.echo(one_line(f"{name} failed: {why}"), err=True)
 

@@ -29,6 +29,7 @@ JOBS = {
     "bench_decdec": "runtime.bench.dec_tables:decdec",
     "bench_int8x": "runtime.bench.jobs:int8x",
     "bench_kernels": "runtime.bench.dec_jobs:kernels",
+    "bench_decode": "runtime.bench.decode.jobs:decode",
     "doctor": "runtime.doctor:doctor",
 }
 

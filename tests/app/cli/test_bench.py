@@ -26,7 +26,7 @@ def cli(capsys):
 
 
 def test_tables_are_printed(cli, worker):
-    names = ("tables", "int8x", "kernels")
+    names = ("tables", "int8x", "kernels", "decode")
     worker(jobs={f"bench_{name}": {"tables": [TABLE]} for name in names})
     for command in names:
         code, out, _ = cli("bench", command)

@@ -41,22 +41,33 @@ def test_chooses_what_the_cpu_keeps(change, scale, options):
         assert device.pick(logits, position) == choice(logits, settings, position)
 
 
-@pytest.mark.parametrize("change", [{"top_k": 20}, {"top_p": 0.3}, {"min_p": 0.3}])
-def test_the_first_token_left_out_is_left_out(change):
-    """The last token kept and the one after it come first in a draw at some position: both are tried."""
+def position_of(token: int, weights: np.ndarray) -> int:
+    """Where this token is drawn, were there no filters."""
+    ids = np.arange(len(weights))
+    return next(p for p in range(4999) if np.argmax(weights / noise(OFF.seed, ids, p)) == token)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"top_k": k} for k in (1, 7, 20, 31)),
+        *({"top_p": p} for p in (0.05, 0.1, 0.3, 0.6)),
+        {"min_p": 0.3},
+        {"top_k": 40, "top_p": 0.5},
+        {"top_k": 200, "top_p": 0.1},
+    ],
+)
+def test_the_last_token_kept_and_the_first_left_out(change):
     settings = replace(OFF, **change)
     logits = random_logits(300, 1.0)
-    ids, _ = kept(logits, settings)
-    order = logits.argsort(descending=True).numpy()
-    weights = logits.double().exp().numpy()
+    count = len(kept(logits, settings)[0])
+    order = logits.argsort(descending=True).tolist()
     device = choosing(300, settings)
-    for token in order[[len(ids) - 1, len(ids)]]:
-        position = next(
-            p for p in range(4999) if np.argmax(weights / noise(settings.seed, np.arange(300), p)) == token
-        )
+    for rank in (count - 1, count):
+        position = position_of(order[rank], logits.double().exp().numpy())
         picked = device.pick(logits, position)
         assert picked == choice(logits, settings, position)
-        assert (picked == token) == (token in ids)
+        assert (picked == order[rank]) == (rank < count)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +108,10 @@ def test_vocabularies_of_many_tiles(vocab, change):
 )
 def test_of_tied_tokens_the_first_are_kept(change, count):
     """All 400 are alike: lists of 4 cannot hold them, and they are told apart by their ids."""
-    settings = replace(OFF, **change)
-    device = choosing(400, settings, listed=4)
-    for position in POSITIONS:
-        expected = int(noise(settings.seed, np.arange(count), position).argmin())
+    device = choosing(400, replace(OFF, **change), listed=4)
+    for last in (count - 1, count):
+        position = position_of(last, np.ones(last + 1))
+        expected = int(noise(OFF.seed, np.arange(count), position).argmin())
         assert device.pick(torch.zeros(400), position) == expected
 
 
@@ -113,8 +124,9 @@ def test_masked_tokens_are_never_chosen():
             assert device.pick(logits, position) == choice(logits, settings, position)
 
 
-def test_the_penalty_is_that_of_the_cpu_and_only_for_seen_tokens():
-    logits = random_logits(400, 3.0)
+@pytest.mark.parametrize("shift", [0.0, -20.0])
+def test_the_penalty_is_that_of_the_cpu_and_only_for_seen_tokens(shift):
+    logits = random_logits(400, 3.0) + shift
     seen = [int(logits.argmax()), 3, 399, int(logits.argmin())]
     for change in (
         {"repetition_penalty": 1.3, "top_k": 5},

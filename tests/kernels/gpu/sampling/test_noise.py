@@ -55,7 +55,7 @@ def test_noise_is_philox_by_seed_position_and_id(seed, position):
     found, expected = _noise(seed, position), noise(seed, np.arange(COUNT), position)
     # Draws far above the mean never decide, and are coarse.
     np.testing.assert_allclose(found, expected, rtol=1e-3)
-    np.testing.assert_allclose(found[expected < 2], expected[expected < 2], rtol=1e-5)
+    np.testing.assert_allclose(found[expected < 2], expected[expected < 2], rtol=5e-5)
 
 
 def test_draws_follow_the_weights_and_differ_by_position():

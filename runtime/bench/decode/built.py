@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from kernels.gpu.dec.fetch import default_fetch_config
 from runtime.bench.decode import stepping
 from runtime.bench.decode.random_model import BF16, Mode, Shared, make_shared, random_device_model
 from runtime.bench.decode.step_rows import POSITION, Subject, bytes_read
@@ -16,13 +15,15 @@ from runtime.bench.decode.stepping import StepEngine, Tables
 from runtime.bench.shapes import ModelShape
 from runtime.engine.gpu.model import DeviceModel
 from runtime.engine.slider import TunedPath
-from runtime.layers.base import LINEAR_KINDS
 from runtime.protocol.events import KChunk, SlowdownPoint
 
 CONTEXT = 4096
 # A head of so many rows is compiled for as one of any larger vocabulary.
 _ENOUGH_ROWS = 24_576
 _WARM_PROMPT, _WARM_TOKENS = 300, 4
+_ANY_TABLE = Tables(
+    TunedPath([SlowdownPoint(0.0, KChunk()), SlowdownPoint(1.0, KChunk(8, 8, 8, 8))]), fetching={}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +74,11 @@ class Builder:
 def compile_kernels(shape: ModelShape, mode: Mode, device: torch.device) -> None:
     """Run a shallow model of the shape once: kernels do not depend on depth and vocabulary."""
     small = replace(shape, blocks=1, vocabulary=min(shape.vocabulary, _ENOUGH_ROWS))
-    engine = Builder(device).build(small, mode, _untuned(small, mode, device)).engine
+    engine = Builder(device).build(small, mode, _ANY_TABLE if mode.corrected else None).engine
     stepping.fill(engine, _WARM_PROMPT)
     for pct in (0.0, 1.0):
         engine.set_slowdown(pct, False)
         stepping.answer_seconds(engine, _WARM_PROMPT, _WARM_TOKENS)
-
-
-def _untuned(shape: ModelShape, mode: Mode, device: torch.device) -> Tables | None:
-    """Any table, fetched as the kernels choose; None for models that are not corrected."""
-    if not mode.corrected:
-        return None
-    residuals = make_shared(shape, device).residuals
-    some = SlowdownPoint(1.0, KChunk(**dict.fromkeys(LINEAR_KINDS, 8)))
-    fetching = {kind: default_fetch_config(rows) for kind, rows in residuals.items()}
-    return Tables(TunedPath([SlowdownPoint(0.0, KChunk()), some]), fetching)
 
 
 def release() -> None:

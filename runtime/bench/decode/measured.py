@@ -10,10 +10,8 @@ from torch import Tensor
 
 from runtime.bench.one_token import kernels_started
 from runtime.engine.gpu.engine import GpuEngine
-from runtime.engine.gpu.graphs import StepGraphs
-from runtime.engine.gpu.linears import Fetching
 from runtime.engine.gpu.slider import kinds_of
-from runtime.engine.gpu.step import Corrected, DecodeStep
+from runtime.engine.gpu.step import Corrected
 from runtime.engine.gpu.timing import Stopwatch
 from runtime.generation.engine import Continuation, SliderReading
 from runtime.generation.settings import SamplingSettings
@@ -23,12 +21,10 @@ _TOKEN = 1
 
 
 class MeasuredEngine:
-    """Implements `stepping.StepEngine`. Its own captures share the engine's buffers and cache."""
+    """Implements `stepping.StepEngine`."""
 
-    def __init__(self, engine: GpuEngine, fetching: Fetching | None = None) -> None:
-        """`fetching`: as the engine was given."""
+    def __init__(self, engine: GpuEngine) -> None:
         self.engine, self.context_limit, self.vocab_size = engine, engine.context_limit, engine.vocab_size
-        self._graphs = StepGraphs(DecodeStep(engine.model, engine.cache, engine.buffers, fetching or {}))
         self._watch = Stopwatch(engine.model.device)
 
     @property
@@ -63,7 +59,7 @@ class MeasuredEngine:
     @torch.inference_mode()
     def step_milliseconds(self, position: int, replays: int) -> float:
         """Median of a whole step at this place, by the device's clock; steps follow one another at once."""
-        state, replay = self.engine.buffers.state, self._graphs.replay(self._corrected)
+        state, replay = self.engine.buffers.state, self.engine.graphs.replay(self._corrected)
         with state.kept():
             state.place(position, _TOKEN)
             begin, marks = state.words.clone(), []
@@ -79,7 +75,7 @@ class MeasuredEngine:
     def kernels_per_token(self) -> int:
         """Kernels that a step starts, by torch's profiler, which may slow what runs later; 0 on a CPU."""
         with self.engine.buffers.state.kept():
-            return kernels_started(lambda: self._graphs.step.run(self._corrected))
+            return kernels_started(lambda: self.engine.graphs.step.run(self._corrected))
 
     def memory(self) -> Mapping[str, int]:
         """Bytes of device memory: blocks, head, cache."""

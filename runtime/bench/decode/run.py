@@ -1,8 +1,9 @@
 """Decoding on a GPU, measured in one run: `python -m runtime.bench.decode.run --out FOLDER`.
 
 Writes FOLDER/decode-gpu.json and .md after every row and goes on when a section fails. Needs torch, triton,
-numba, msgspec and platformdirs; transformers for its baselines, and for --model what a chat needs; packages
-of `peers` are left out where they are missing.
+numba, msgspec, platformdirs and gguf; transformers for its baselines, and for --model what a chat needs;
+packages of `peers` are left out where they are missing. All of it takes longer than ten minutes: `--only` in
+several calls, or the least wanted sections are not begun.
 """
 
 from __future__ import annotations

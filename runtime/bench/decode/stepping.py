@@ -67,7 +67,7 @@ def new_engine(
         model, path=path, fetching=fetching, kv_bits=kv_bits, prompt_correction=prompt_correction
     )
     engine.warm()
-    return MeasuredEngine(engine, fetching)
+    return MeasuredEngine(engine)
 
 
 def random_tokens(engine: Engine, count: int) -> list[int]:

@@ -32,8 +32,10 @@ def test_a_timed_step_leaves_the_answer_alone(engine):
 
 def test_kinds_of_the_table_in_force_are_corrected(engine, monkeypatch):
     asked = []
-    graphs = engine._graphs.replay
-    monkeypatch.setattr(engine._graphs, "replay", lambda kinds: asked.append(set(kinds)) or graphs(kinds))
+    replay = engine.engine.graphs.replay
+    monkeypatch.setattr(
+        engine.engine.graphs, "replay", lambda kinds: asked.append(set(kinds)) or replay(kinds)
+    )
     fill(engine, 4)
     for table in (KChunk(), KChunk(qkv=8, down=8)):
         engine.set_k_chunk(table)

@@ -111,10 +111,12 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], dim=-1)
 
 
-def causal_mask(start: int, count: int, window: int | None) -> torch.Tensor:
+def causal_mask(
+    start: int, count: int, window: int | None, device: torch.device | None = None
+) -> torch.Tensor:
     """Boolean [count, start + count]: query i sees keys up to its own position, at most `window` of them."""
-    query = torch.arange(start, start + count)[:, None]
-    key = torch.arange(start + count)[None, :]
+    query = torch.arange(start, start + count, device=device)[:, None]
+    key = torch.arange(start + count, device=device)[None, :]
     mask = key <= query
     return mask if window is None else mask & (key > query - window)
 

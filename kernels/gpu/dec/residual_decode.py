@@ -7,9 +7,10 @@ from torch import Tensor
 
 from kernels.gpu.dec.fetch import WORD_OUTPUTS
 from kernels.gpu.dec.residual_decode_kernel import add_residual_kernel
-from kernels.gpu.primitives import launch
+from kernels.gpu.primitives import interpreting, launch
 
-_WARPS = 4
+# The interpreter takes as long for a program of many warps as for one of few.
+_WARPS = 32 if interpreting() else 4
 # What a warp has: 8 words of each of 32 channels.
 _WORDS, _CHANNELS = 8, 32
 _PART = 8
@@ -27,14 +28,16 @@ def add_residual(
     """
     rows, columns = panel.shape
     _check(panel, words, scale, first_row)
+    tiles = -(-columns // _CHANNELS)
     launch(
         add_residual_kernel,
-        (-(-columns // (_CHANNELS * _WARPS)), -(-rows // (_WORDS * WORD_OUTPUTS))),
+        (-(-tiles * -(-rows // (_WORDS * WORD_OUTPUTS)) // _WARPS),),
         panel,
         words[:, first_row // WORD_OUTPUTS :],
         scale[first_row:],
         rows,
         columns,
+        tiles,
         panel.stride(0),
         words.stride(0),
         VECTOR=_vectorised(panel),

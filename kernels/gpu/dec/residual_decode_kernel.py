@@ -34,6 +34,12 @@ def _load_words4(pointers: tl.tensor, mask: tl.tensor) -> Any:
 
 
 @triton.jit
+def _halves(word: tl.tensor) -> Any:
+    """The two bf16 values of a word, float32."""
+    return (word << 16).to(tl.float32, bitcast=True), (word & 0xFFFF0000).to(tl.float32, bitcast=True)
+
+
+@triton.jit
 def _nibble(word: tl.tensor, OUTPUT: tl.constexpr) -> tl.tensor:
     """Nibble OUTPUT of words whose nibbles are 8 more than they mean, float32."""
     raised = (((word >> (4 * OUTPUT)) & 15) | 0x4B000000).to(tl.float32, bitcast=True)
@@ -52,8 +58,8 @@ def _add_vectors(
     for r in tl.static_range(8):
         after = ()
         for i in tl.static_range(4):
-            low = (before[r][i] << 16).to(tl.float32, bitcast=True) + _nibble(words[2 * i], r) * scales[r]
-            high = (before[r][i] & 0xFFFF0000).to(tl.float32, bitcast=True)
+            low, high = _halves(before[r][i])
+            low += _nibble(words[2 * i], r) * scales[r]
             high += _nibble(words[2 * i + 1], r) * scales[r]
             after = after + (bf16_pair(low, high, True),)
         row = (target + r * stride).to(tl.pointer_type(tl.uint32), bitcast=True)
@@ -79,13 +85,14 @@ def _add_values(
             tl.store(at, as_type(value, tl.bfloat16, ASM), mask=mask)
 
 
-@triton.jit(do_not_specialize=("rows", "columns", "stride", "row_words"))
+@triton.jit(do_not_specialize=("rows", "columns", "tiles", "stride", "row_words"))
 def add_residual_kernel(
     panel: tl.tensor,
     residual: tl.tensor,
     scale: tl.tensor,
     rows: tl.tensor,
     columns: tl.tensor,
+    tiles: tl.tensor,
     stride: tl.tensor,
     row_words: tl.tensor,
     VECTOR: tl.constexpr,
@@ -94,12 +101,13 @@ def add_residual_kernel(
 ) -> None:
     """panel[row, column] += scale[row] * nibble[column, row]; see `residual_decode.add_residual`.
 
-    A warp has 64 outputs of 32 channels, the warps of a program channels beside one another. VECTOR: columns
-    are whole parts of 8 at aligned addresses.
+    A warp has a tile of 64 outputs of 32 channels, and next to it in the same outputs lie `tiles`. VECTOR:
+    columns are whole parts of 8 at aligned addresses.
     """
     thread = tl.arange(0, 32 * WARPS)
-    channel = (tl.program_id(0) * WARPS + thread // 32) * 32 + thread % 4 * 8
-    word = tl.program_id(1) * 8 + thread % 32 // 4
+    tile = tl.program_id(0) * WARPS + thread // 32
+    channel = tile % tiles * 32 + thread % 4 * 8
+    word = tile // tiles * 8 + thread % 32 // 4
     words = ()
     for j in tl.static_range(8):
         at = residual + (channel + j).to(tl.int64) * row_words + word
@@ -111,7 +119,7 @@ def add_residual_kernel(
         exists = word * 8 + r < rows
         inside = inside + (exists & (channel < columns),)
         scales = scales + (tl.load(scale + word * 8 + r, mask=exists, other=0.0),)
-    target = panel + (word * 8).to(tl.int64) * stride + channel
+    target = panel + word.to(tl.int64) * 8 * stride + channel
     if VECTOR and ASM:
         _add_vectors(target, stride, words, scales, inside)
     else:

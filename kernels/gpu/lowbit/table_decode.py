@@ -9,9 +9,10 @@ from kernels.gpu.fields import GROUP_ROWS
 from kernels.gpu.lowbit.table_decode_kernel import table_decode_kernel
 from kernels.gpu.lowbit.tables import SUPERSTEP, DeviceTables
 from kernels.gpu.panel import Panel, Range, Run, panel_buffer, panel_of, step_runs
-from kernels.gpu.primitives import launch
+from kernels.gpu.primitives import interpreting, launch
 
-_WARPS = 4
+# The interpreter takes as long for a program of many warps as for one of few.
+_WARPS = 32 if interpreting() else 4
 
 
 def decode_tables_bf16(

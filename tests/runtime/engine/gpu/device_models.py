@@ -18,6 +18,7 @@ from kernels.dec.table_steps import in_whole_steps
 from kernels.gpu.dec.fetch import ResidualRows
 from kernels.gpu.dense.weights import DenseWeights
 from kernels.gpu.embedding import HostTable
+from kernels.gpu.fields import Form
 from kernels.gpu.lowbit.groups import pack_groups
 from kernels.gpu.lowbit.tables import pack_tables
 from kernels.gpu.packing import pack_planes
@@ -146,7 +147,9 @@ def _base(weight, base, device):
         return DenseWeights(weight.bfloat16().to(device)), weight.bfloat16().float()
     if base.startswith("int8"):
         coded = _int8(weight, 127 if base == "int8" else COARSE)
-        return pack_planes(coded.q, coded.row_scale()).to(device), scaled_base(coded)
+        # One form for all rows: interpreting a kernel for every form takes long.
+        forms = (Form(8) if base == "int8" else Form(4),)
+        return pack_planes(coded.q, coded.row_scale(), forms=forms).to(device), scaled_base(coded)
     if base.startswith("squeezellm"):
         table = _table(weight, int(base[-1]))
         return pack_tables(table).to(device), scaled_base(table)

@@ -13,10 +13,9 @@ import triton.language as tl
 
 from kernels.gpu.chaining import follow
 from kernels.gpu.dec.fetch_kernel import fetch_role
-from kernels.gpu.lowbit.table_lookup import add_step, selectors_of
+from kernels.gpu.lowbit.table_lookup import add_step, row_entries, selectors_of
 from kernels.gpu.lowbit.tables import FACTORS, SUPERSTEP
 from kernels.gpu.outputs import outputs_before, store_outputs
-from kernels.gpu.primitives import load_shared_input4
 from kernels.gpu.registers import lane_words
 
 _FACTOR3 = tl.constexpr(FACTORS[3])
@@ -85,15 +84,6 @@ def _sums(
 
 
 @triton.jit
-def _entries(pointer: tl.tensor, BITS: tl.constexpr, ASM: tl.constexpr) -> Any:
-    """The words of a row's table."""
-    loaded = load_shared_input4(pointer, ASM)
-    if BITS == 4:
-        loaded = loaded + load_shared_input4(pointer + 4, ASM)
-    return loaded
-
-
-@triton.jit
 def _digit_sums(
     digit_sums: tl.tensor, m: tl.constexpr, chunks: tl.tensor, digit: tl.tensor, CHUNKS: tl.constexpr
 ) -> Any:
@@ -134,7 +124,7 @@ def _group(
     digits, digit_sums, x_scale, chunks = inputs
     out, bias = outputs
     lane = thread % 32
-    table = _entries(entries + (group * 8 + lane // 4) * (1 << (BITS - 1)), BITS, ASM)
+    table = row_entries(entries + (group * 8 + lane // 4) * (1 << (BITS - 1)), BITS, ASM)
     row = group * 8 + tl.arange(0, 8)
     inside = row < rows
     # Loaded before the long part, needed after it: their latencies would follow one another there.

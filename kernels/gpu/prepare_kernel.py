@@ -54,7 +54,7 @@ def _row_extent(
 
 
 @triton.jit
-def _chunk_extent(value: tl.tensor) -> Any:
+def chunk_extent(value: tl.tensor) -> Any:
     """The largest magnitude of a chunk's values; and 0, or NaN if a value is not finite."""
     bits = tl.max(tl.abs(value).to(tl.int32, bitcast=True), 0)
     return bits.to(tl.float32, bitcast=True), tl.where(bits < 0x7F800000, 0.0, float("nan"))
@@ -96,7 +96,7 @@ def _store_digit(digits: tl.tensor, word: tl.tensor, value: tl.tensor, ASM: tl.c
 
 
 @triton.jit
-def _store_digits(
+def store_digits(
     number: tl.tensor,
     digits: tl.tensor,
     digit_sums: tl.tensor,
@@ -127,12 +127,25 @@ def _store_digits(
 
 
 @triton.jit
-def _store_group_sums(number: tl.tensor, scale: tl.tensor, group_sums: tl.tensor, ASM: tl.constexpr) -> None:
+def store_group_sums(number: tl.tensor, scale: tl.tensor, group_sums: tl.tensor, ASM: tl.constexpr) -> None:
     """Sums of 8 groups of 128: those of the upper and lower bits are exact, and rounded together once."""
     high = tl.sum(tl.reshape(number >> 15, [8, 128]), 1).to(tl.float32)
     low = tl.sum(tl.reshape(number & 32767, [8, 128]), 1).to(tl.float32)
     at = tl.arange(0, 8)
     store_float(group_sums + at, (high * 32768.0 + low) * scale, at * 0 + 1, ASM)
+
+
+@triton.jit
+def whole_numbers(value: tl.tensor, largest: tl.tensor) -> Any:
+    """Values as integers of 30 bits and sign times a scale that suits their largest magnitude, and it.
+
+    The scale is a power of two, so that scaling is exact; 2^-60 keeps it in range for a row of zeros.
+    """
+    exponent = ((tl.maximum(largest, 8.7e-19).to(tl.int32, bitcast=True) >> 23) & 0xFF) - 126
+    scaled = value * _power_of_two(30 - exponent)
+    # From 2^22 on, adding a half would round; such values are rounded well enough by the conversion.
+    number = tl.where(tl.abs(scaled) < 4194304.0, tl.floor(scaled + 0.5), scaled).to(tl.int32)
+    return number, _power_of_two(exponent - 30)
 
 
 @triton.jit
@@ -169,22 +182,17 @@ def _prepare_chunk(
         source = tl.load(order + column, mask=inside, other=0)
     value, raw = activation(x, other, factors, source, inside, PROLOGUE, FACTORS)
     if BY_CHUNK:
-        largest, poison = _chunk_extent(value)
+        largest, poison = chunk_extent(value)
         common = 1.0
         if PROLOGUE == 1:
             tl.store(squares + m * chunks + chunk, tl.sum(raw * raw, 0))
     else:
         largest, common, poison = _row_extent(x, other, factors, columns, eps, PROLOGUE, FACTORS, BLOCK)
-    # The scale is a power of two, so that scaling is exact; 2^-60 keeps it in range for a row of zeros.
-    exponent = ((tl.maximum(largest, 8.7e-19).to(tl.int32, bitcast=True) >> 23) & 0xFF) - 126
-    scaled = value * common * _power_of_two(30 - exponent)
-    # From 2^22 on, adding a half would round; such values are rounded well enough by the conversion.
-    number = tl.where(tl.abs(scaled) < 4194304.0, tl.floor(scaled + 0.5), scaled).to(tl.int32)
-    scale = _power_of_two(exponent - 30)
+    number, scale = whole_numbers(value * common, largest)
     if not BY_CHUNK:
         store_float(gathered + column * BATCH + m, number.to(tl.float32) * scale, column * 0 + 1, ASM)
-    _store_digits(number, digits, digit_sums + (m * chunks + chunk) * 4, chunk, m, not BY_CHUNK, BATCH, ASM)
-    _store_group_sums(number, scale, group_sums + (m * chunks + chunk) * 8, ASM)
+    store_digits(number, digits, digit_sums + (m * chunks + chunk) * 4, chunk, m, not BY_CHUNK, BATCH, ASM)
+    store_group_sums(number, scale, group_sums + (m * chunks + chunk) * 8, ASM)
     if BY_CHUNK:
         tl.store(x_scale + m * chunks + chunk, scale + poison)
     elif chunk == 0:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from kernels.gpu.attention.cache import INT8_BITS, LayerCache
-from kernels.gpu.attention.decode_kernel import decode_attention_kernel
+from kernels.gpu.attention.decode_kernel import NO_WINDOW, decode_attention_kernel
 from kernels.gpu.attention.scratch import AttentionScratch, padded, padded_width
 from kernels.gpu.chaining import launch_chained
 from kernels.gpu.dec.fetch import Fetch
@@ -17,7 +17,6 @@ from kernels.gpu.dec.fetch import Fetch
 # Elements of keys, and as many of values, that a program has under way; and positions at the most.
 _BLOCK_ELEMENTS = 8192
 _MOST_BLOCK = 128
-_NO_WINDOW = 1 << 30
 _WARPS = 4
 
 
@@ -44,6 +43,7 @@ def decode_attention(
     correction: Fetch | None = None,
     norms: HeadNorms | None = None,
     settled: bool = False,
+    combine: bool = True,
     asm: bool | None = None,
 ) -> Tensor:
     """Attention of the token at `position` (int32 [1]) over what is cached before it and itself, into `out`.
@@ -55,6 +55,7 @@ def decode_attention(
 
     settled: position and the cache before it were complete when the first kernel of the chain was launched
     (as in a captured graph of one step), so that they are read without waiting for the kernel before.
+    Without `combine`, `out` is not written: `attended.prepare_attended` reads `scratch` in its place.
     Raises ValueError when shapes do not fit.
     """
     group = _check_sizes(qkv, cache, out, bias, correction)
@@ -76,7 +77,7 @@ def decode_attention(
         scratch.arrived,
         1 if correction is None else correction.partial.shape[1],
         cache.context,
-        _NO_WINDOW if window is None else window,
+        NO_WINDOW if window is None else window,
         scale,
         0.0 if norms is None else norms.eps,
         **_constants(cache, scratch, group, half),
@@ -84,6 +85,7 @@ def decode_attention(
         BIAS=bias is not None,
         CORRECTIONS=0 if correction is None else correction.config.splits,
         SETTLED=settled,
+        COMBINE=combine,
         asm=asm,
         num_warps=_WARPS,
         num_stages=1,

@@ -30,13 +30,15 @@ from kernels.gpu.chaining import follow
 # Rows of a tensor core's tile. The query heads of a group fill it by repetition: what is computed in the
 # rows beyond the group is never stored.
 _TILE = tl.constexpr(16)
+# Positions that a layer without a window sees.
+NO_WINDOW = 1 << 30
 # Shares that one program reads sooner than several do, which combine what they found.
 _ALONE = tl.constexpr(2)
 _LOG2_E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
-def _share(
+def share(
     here: tl.tensor,
     window: tl.tensor,
     split: tl.tensor,
@@ -134,11 +136,14 @@ def _finish(
     ROWS: tl.constexpr,
     HEAD_DIM: tl.constexpr,
     SPLITS: tl.constexpr,
+    COMBINE: tl.constexpr,
 ) -> None:
-    """Outputs of a group: of a program that is alone, or by the last of several."""
+    """Outputs of a group: of a program that is alone, or by the last of several; or left to be combined."""
     WIDTH: tl.constexpr = result[0].shape[1]
     outputs = out + head * GROUP * HEAD_DIM
-    if active == 1:
+    if not COMBINE:
+        store_partial(buffers, head, split, result, ROWS, WIDTH, SPLITS)
+    elif active == 1:
         _store_output(outputs, result[0] / result[2][:, None], GROUP, HEAD_DIM)
     else:
         store_partial(buffers, head, split, result, ROWS, WIDTH, SPLITS)
@@ -176,48 +181,20 @@ def _prefetch(
         prefetch_run(constants[3], HEAD_DIM, WIDTH, ASM)
 
 
+# fmt: off
 @triton.jit(do_not_specialize=("stride", "context", "window"))
 def decode_attention_kernel(
-    qkv: tl.tensor,
-    bias: tl.tensor,
-    q_norm: tl.tensor,
-    k_norm: tl.tensor,
-    fetched: tl.tensor,
-    residual_scale: tl.tensor,
-    common: tl.tensor,
-    control: tl.tensor,
-    cos: tl.tensor,
-    sin: tl.tensor,
-    position: tl.tensor,
-    keys: tl.tensor,
-    values: tl.tensor,
-    key_scales: tl.tensor,
-    value_scales: tl.tensor,
-    out: tl.tensor,
-    partial: tl.tensor,
-    weights: tl.tensor,
-    arrived: tl.tensor,
-    stride: tl.tensor,
-    context: tl.tensor,
-    window: tl.tensor,
-    scale: tl.tensor,
-    eps: tl.tensor,
-    GROUP: tl.constexpr,
-    ROWS: tl.constexpr,
-    HEAD_DIM: tl.constexpr,
-    WIDTH: tl.constexpr,
-    HALF: tl.constexpr,
-    BLOCK: tl.constexpr,
-    SPLITS: tl.constexpr,
-    SHARE: tl.constexpr,
-    NORM: tl.constexpr,
-    BIAS: tl.constexpr,
-    CORRECTIONS: tl.constexpr,
-    QUANTISED: tl.constexpr,
-    SETTLED: tl.constexpr,
-    CHAINED: tl.constexpr,
-    ASM: tl.constexpr,
+    qkv: tl.tensor, bias: tl.tensor, q_norm: tl.tensor, k_norm: tl.tensor, fetched: tl.tensor,
+    residual_scale: tl.tensor, common: tl.tensor, control: tl.tensor, cos: tl.tensor, sin: tl.tensor,
+    position: tl.tensor, keys: tl.tensor, values: tl.tensor, key_scales: tl.tensor, value_scales: tl.tensor,
+    out: tl.tensor, partial: tl.tensor, weights: tl.tensor, arrived: tl.tensor, stride: tl.tensor,
+    context: tl.tensor, window: tl.tensor, scale: tl.tensor, eps: tl.tensor, GROUP: tl.constexpr,
+    ROWS: tl.constexpr, HEAD_DIM: tl.constexpr, WIDTH: tl.constexpr, HALF: tl.constexpr,
+    BLOCK: tl.constexpr, SPLITS: tl.constexpr, SHARE: tl.constexpr, NORM: tl.constexpr, BIAS: tl.constexpr,
+    CORRECTIONS: tl.constexpr, QUANTISED: tl.constexpr, SETTLED: tl.constexpr, COMBINE: tl.constexpr,
+    CHAINED: tl.constexpr, ASM: tl.constexpr,
 ) -> None:
+    # fmt: on
     """Program (head, split); see `decode.decode_attention`."""
     head, split = tl.program_id(0), tl.program_id(1)
     if CHAINED:
@@ -226,7 +203,7 @@ def decode_attention_kernel(
     # What is settled is read while the kernel before still runs, and the next block brought nearer.
     follow(CHAINED and not SETTLED)
     here = tl.load(position)
-    begin, end, active = _share(here, window, split, SPLITS, SHARE)
+    begin, end, active = share(here, window, split, SPLITS, SHARE)
     cache = head_cache(keys, values, key_scales, value_scales, head.to(tl.int64) * context, HEAD_DIM)
     block = read_block(cache, begin, end, BLOCK, HEAD_DIM, WIDTH, QUANTISED)
     if CHAINED and SETTLED:
@@ -245,4 +222,5 @@ def decode_attention_kernel(
             block = with_new(cache, here, block, new, HEAD_DIM, QUANTISED)
         q = _repeated(q * (scale * _LOG2_E))
         result = _attended(q, cache, block, begin, end, HEAD_DIM, QUANTISED, ASM)
-        _finish(out, (partial, weights, arrived), head, split, active, result, GROUP, ROWS, HEAD_DIM, SPLITS)
+        buffers = (partial, weights, arrived)
+        _finish(out, buffers, head, split, active, result, GROUP, ROWS, HEAD_DIM, SPLITS, COMBINE)

@@ -153,7 +153,9 @@ class DeviceLinear:
     def _fetch(self, corrected: bool) -> Fetch | None:
         return self.fetch if corrected else None
 
-    def _product(self, x: Tensor, out: Tensor, prologue: Prologue, fetch: Fetch | None, add: bool) -> Tensor:
+    def _product(
+        self, x: Tensor | Attended, out: Tensor, prologue: Prologue, fetch: Fetch | None, add: bool
+    ) -> Tensor:
         epilogue = Epilogue(add, self._bias)
         if isinstance(self.weights, DenseWeights):
             if prologue.up is not None or isinstance(x, Attended):

@@ -20,6 +20,35 @@ from kernels.gpu.outputs import outputs_before, store_outputs
 
 
 @triton.jit
+def _tile(lines: tl.tensor, first: tl.tensor, columns: tl.tensor, BLOCK: tl.constexpr) -> tl.tensor:
+    """Weights [ROWS, BLOCK] of rows that begin at `lines`, read once."""
+    at = first + tl.arange(0, BLOCK)
+    inside = (at < columns)[None, :]
+    return tl.load(lines[:, None] + at[None, :], mask=inside, other=0.0, eviction_policy="evict_first")
+
+
+@triton.jit
+def _added(
+    state: tl.tuple,
+    weight: tl.tensor,
+    sources: tl.tuple,
+    first: tl.tensor,
+    columns: tl.tensor,
+    PROLOGUE: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> Any:
+    """Sums [ROWS, BLOCK] and squares [BLOCK] with one tile more."""
+    x, other, _ = sources
+    sums, squares = state
+    at = first + tl.arange(0, BLOCK)
+    value, raw = activation(x, other, x, at, at < columns, PROLOGUE, False)
+    sums += weight.to(tl.float32) * value[None, :]
+    if PROLOGUE == 1:
+        squares += raw * raw
+    return sums, squares
+
+
+@triton.jit
 def _row_sums(
     matrix: tl.tensor,
     row: tl.tensor,
@@ -28,24 +57,24 @@ def _row_sums(
     PROLOGUE: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
+    CHAINED: tl.constexpr,
 ) -> Any:
-    """Sums [ROWS] of weight * value, the common factor of the values still left out, and that factor."""
-    x, other, eps = sources
-    sums = tl.zeros([ROWS, BLOCK], tl.float32)
-    squares = tl.zeros([BLOCK], tl.float32)
-    line = matrix + row.to(tl.int64)[:, None] * columns
-    for first in range(0, columns, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        inside = at < columns
-        weight = tl.load(line + at[None, :], mask=inside[None, :], other=0.0, eviction_policy="evict_first")
-        value, raw = activation(x, other, x, at, inside, PROLOGUE, False)
-        sums += weight.to(tl.float32) * value[None, :]
-        if PROLOGUE == 1:
-            squares += raw * raw
+    """Sums [ROWS] of weight * value, the common factor of the values still left out, and that factor.
+
+    The first tile of weights, which depends on nothing, is read while the kernel before still runs.
+    """
+    lines = matrix + row.to(tl.int64) * columns
+    weight = _tile(lines, 0, columns, BLOCK)
+    follow(CHAINED)
+    state = (tl.zeros([ROWS, BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32))
+    state = _added(state, weight, sources, 0, columns, PROLOGUE, BLOCK)
+    for first in range(BLOCK, columns, BLOCK):
+        weight = _tile(lines, first, columns, BLOCK)
+        state = _added(state, weight, sources, first, columns, PROLOGUE, BLOCK)
     common = 1.0
     if PROLOGUE == 1:
-        common = 1.0 / tl.sqrt(tl.sum(squares, 0) / columns + eps)
-    return tl.sum(sums, 1), common
+        common = 1.0 / tl.sqrt(tl.sum(state[1], 0) / columns + sources[2])
+    return tl.sum(state[0], 1), common
 
 
 @triton.jit
@@ -70,9 +99,8 @@ def dense_kernel(
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = row < rows
     source = tl.minimum(row, rows - 1)
-    follow(CHAINED)
+    sums, common = _row_sums(matrix, source, (x, other, eps), columns, PROLOGUE, ROWS, BLOCK, CHAINED)
     before = outputs_before(out, bias, row, row, inside, ADD, BIAS)
-    sums, common = _row_sums(matrix, source, (x, other, eps), columns, PROLOGUE, ROWS, BLOCK)
     store_outputs(out, row, sums * common + before, inside, ASM)
 
 
@@ -98,11 +126,10 @@ def dense_gate_kernel(
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = row < rows
     source = tl.minimum(row, rows - 1)
-    follow(CHAINED)
     sources = (x, other, eps)
     # Both rows of a pair lie in one tile, so that all loads are under way together.
     both = tl.reshape(tl.join(source, source + rows), [2 * ROWS])
-    sums, common = _row_sums(matrix, both, sources, columns, PROLOGUE, 2 * ROWS, BLOCK)
+    sums, common = _row_sums(matrix, both, sources, columns, PROLOGUE, 2 * ROWS, BLOCK, CHAINED)
     gate, up = tl.split(tl.reshape(sums * common, [ROWS, 2]))
     if BIAS:
         gate += tl.load(bias + row, mask=inside, other=0.0)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-_LAST = 300
+_MOST = 300
 
 
 def child_json(module: str, arguments: Sequence[str], limit_s: float) -> Any:
@@ -21,5 +21,5 @@ def child_json(module: str, arguments: Sequence[str], limit_s: float) -> Any:
     lines = run.stdout.strip().splitlines()
     if run.returncode or not lines:
         said = [line for line in run.stderr.splitlines() if line.strip()] or [f"exit code {run.returncode}"]
-        raise RuntimeError(said[-1][-_LAST:])
+        raise RuntimeError(said[-1][:_MOST])
     return json.loads(lines[-1])

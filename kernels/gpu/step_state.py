@@ -58,6 +58,10 @@ class StepState:
         words[0], words[_TOKEN] = position, token
         self.words.copy_(words)
 
+    def stay_inside(self) -> None:
+        """Step back from the end of a full context, where no step has a place, in the order of the stream."""
+        self.position.clamp_(max=self.context - 1)
+
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Position and token are afterwards what they were before: for steps that are only timed.

@@ -181,14 +181,15 @@ class GpuEngine:
         self._take_wanted()
         corrected = self._slider.corrected
         if corrected and self._pairs.due():
-            self._pairs.run(self._base_step, self._replay())
+            self._timed_pair(self._replay())
         else:
             self._replay()()
 
-    def _base_step(self) -> None:
-        """The step without corrections, leaving no trace: the real one follows and writes the same places."""
-        with self.buffers.state.kept():
-            self._base.graphs.replay(())()
+    def _timed_pair(self, corrected: Replay) -> None:
+        """The step without corrections leaves no trace: the real one follows and writes the same places."""
+        words, base = self.buffers.state.words, self._base.graphs.replay(())
+        before = words.clone()
+        self._pairs.run(base, lambda: words.copy_(before), corrected)
 
     def _closed(self, position: int) -> None:
         self._position, self._open = position, None

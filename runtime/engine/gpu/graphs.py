@@ -35,6 +35,7 @@ class StepGraphs:
         if self.step.buffers.stream.device.type != "cuda":
             return run
         with self.step.buffers.state.kept():
+            self.step.buffers.state.stay_inside()
             # Compiles what was never run; a capture must not.
             run()
         torch.cuda.synchronize()

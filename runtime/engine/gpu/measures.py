@@ -36,6 +36,7 @@ def kernels_of(run: Callable[[], object], buffers: StepBuffers) -> int:
     if buffers.stream.device.type != "cuda":
         return 0
     with buffers.state.kept():
+        buffers.state.stay_inside()
         torch.cuda.synchronize()
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
             run()

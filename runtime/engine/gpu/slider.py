@@ -44,7 +44,7 @@ class DeviceSlider:
 
     def tables(self) -> list[KChunk]:
         """Every table that a position can bring."""
-        return [point.k_chunk for point in self._path.points]
+        return [KChunk(), *(point.k_chunk for point in self._path.points)]
 
     def want(self, pct: float, lossless: bool) -> None:
         """Ask for a position."""

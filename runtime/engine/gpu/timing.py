@@ -53,7 +53,7 @@ class PairedSteps:
     def __init__(self, watch: Stopwatch) -> None:
         self._watch, self._steps = watch, 0
         self._measured = MeasuredSlowdown()
-        self._running: deque[tuple[Any, Any, Any]] = deque()
+        self._running: deque[tuple[Any, Any, Any, Any]] = deque()
 
     @property
     def pct(self) -> float | None:
@@ -72,16 +72,18 @@ class PairedSteps:
         self._steps += 1
         return self._steps in _FIRST or self._steps % _EVERY == 0
 
-    def run(self, base: Callable[[], object], corrected: Callable[[], object]) -> None:
-        """Run both; nothing waits."""
-        marks = [self._watch.mark()]
-        for step in (base, corrected):
-            step()
+    def run(
+        self, base: Callable[[], object], between: Callable[[], object], corrected: Callable[[], object]
+    ) -> None:
+        """Run all three, of which `between` does not count; nothing waits."""
+        marks = []
+        for step in (base, between, corrected):
             marks.append(self._watch.mark())
-        self._running.append((marks[0], marks[1], marks[2]))
+            step()
+        self._running.append((marks[0], marks[1], marks[2], self._watch.mark()))
 
     def _collect(self) -> None:
-        while self._running and self._watch.passed(self._running[0][2]):
-            start, middle, end = self._running.popleft()
-            base, step = self._watch.seconds(start, middle), self._watch.seconds(middle, end)
+        while self._running and self._watch.passed(self._running[0][3]):
+            start, done, again, end = self._running.popleft()
+            base, step = self._watch.seconds(start, done), self._watch.seconds(again, end)
             self._measured.add(step, step - base)

@@ -22,6 +22,15 @@ def test_a_state_is_placed_and_kept():
     assert (int(state.position), int(state.token)) == (9, 77)
 
 
+def test_a_full_context_is_left_for_its_last_place_and_no_other_position_changes():
+    state = new_step_state(10, DEVICE)
+    state.place(9, 77)
+    for position, inside in ((10, 9), (9, 9), (4, 4)):
+        state.position.fill_(position)
+        state.stay_inside()
+        assert (int(state.position), int(state.token)) == (inside, 77)
+
+
 def test_a_step_that_fails_leaves_the_state_as_it_was():
     state = new_step_state(10, DEVICE)
 

@@ -188,9 +188,9 @@ def test_a_pair_that_is_timed_leaves_no_trace_in_an_answer(fresh, monkeypatch):
     answers, pairs = [], []
     run = fresh._pairs.run
 
-    def counted(base, corrected):
+    def counted(*steps):
         pairs.append(fresh.position)
-        run(base, corrected)
+        run(*steps)
 
     monkeypatch.setattr(fresh._pairs, "run", counted)
     for due in (True, False):

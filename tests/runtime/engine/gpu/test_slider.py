@@ -10,9 +10,10 @@ import torch
 from kernels.dec.chunks import chunk_share
 from runtime.engine.gpu.graphs import StepGraphs
 from runtime.engine.gpu.slider import kinds_of
+from runtime.engine.slider import TunedPath
 from runtime.generation.settings import SamplingSettings
 from runtime.layers.base import LINEAR_KINDS
-from runtime.protocol.events import KChunk
+from runtime.protocol.events import KChunk, SlowdownPoint
 from tests.runtime.engine.gpu.device_models import DEVICE, device_model, lossless_blocks
 from tests.runtime.engine.gpu.tiny_steps import PATH, SMALL, off, quick_engine, small_engine
 
@@ -179,6 +180,11 @@ def test_many_moves_capture_no_more_than_the_path_s_sets(engine, tiny, monkeypat
     assert set(captured.values()) == {1}
     assert len(captured) == len(sets) + 1
     assert memory() <= before
+
+
+def test_the_base_alone_is_made_ready_also_where_no_point_of_the_path_is_it(tiny):
+    engine = quick_engine(tiny, path=TunedPath([SlowdownPoint(3.0, KChunk(o=512))]))
+    assert engine._slider.tables() == [KChunk(), KChunk(o=512)]
 
 
 def memory():

@@ -48,17 +48,18 @@ def test_pairs_are_frequent_behind_a_move_and_rare_later(watch):
 
 def test_a_pair_is_the_base_and_then_the_step_itself(watch):
     order = []
-    PairedSteps(watch).run(lambda: order.append("base"), lambda: order.append("corrected"))
-    assert order == ["base", "corrected"]
+    names = ("base", "between", "corrected")
+    PairedSteps(watch).run(*(lambda name=name: order.append(name) for name in names))
+    assert order == ["base", "between", "corrected"]
 
 
 def test_pairs_count_once_the_device_has_done_them(watch):
     pairs = PairedSteps(watch)
     assert pairs.pct is None
-    pairs.run(watch.step(2.0), watch.step(2.5))
-    pairs.run(watch.step(2.0), watch.step(3.0))
+    pairs.run(watch.step(2.0), watch.step(0.5), watch.step(2.5))
+    pairs.run(watch.step(2.0), watch.step(0.5), watch.step(3.0))
     assert pairs.pct is None
-    watch.now = 4.6
+    watch.now = 5.4
     assert pairs.pct == pytest.approx(25.0)
     watch.now = watch.given
     assert pairs.pct == pytest.approx(37.5)
@@ -67,11 +68,11 @@ def test_pairs_count_once_the_device_has_done_them(watch):
 def test_the_median_of_many_pairs_and_of_the_latest(watch):
     pairs = PairedSteps(watch)
     for slowdown in (5.0, 6.0, 400.0):
-        pairs.run(watch.step(1.0), watch.step(1.0 + slowdown / 100))
+        pairs.run(watch.step(1.0), watch.step(0.5), watch.step(1.0 + slowdown / 100))
     watch.now = watch.given
     assert pairs.pct == pytest.approx(6.0)
     for _ in range(48):
-        pairs.run(watch.step(1.0), watch.step(1.1))
+        pairs.run(watch.step(1.0), watch.step(0.5), watch.step(1.1))
         watch.now = watch.given
         last = pairs.pct
     assert last == pytest.approx(10.0)
@@ -79,17 +80,17 @@ def test_the_median_of_many_pairs_and_of_the_latest(watch):
 
 def test_a_step_that_was_faster_than_the_base_is_no_slowdown(watch):
     pairs = PairedSteps(watch)
-    pairs.run(watch.step(2.0), watch.step(1.9))
+    pairs.run(watch.step(2.0), watch.step(0.5), watch.step(1.9))
     watch.now = watch.given
     assert pairs.pct == pytest.approx(-5.0)
 
 
 def test_a_move_forgets_pairs_measured_and_under_way(watch):
     pairs = PairedSteps(watch)
-    pairs.run(watch.step(1.0), watch.step(2.0))
+    pairs.run(watch.step(1.0), watch.step(0.5), watch.step(2.0))
     watch.now = watch.given
     assert pairs.pct == pytest.approx(100.0)
-    pairs.run(watch.step(1.0), watch.step(2.0))
+    pairs.run(watch.step(1.0), watch.step(0.5), watch.step(2.0))
     pairs.reset()
     watch.now = watch.given
     assert pairs.pct is None

@@ -18,7 +18,7 @@ from kernels.dec import Residual, chunk_bounds, pack_nibbles, unpack_nibbles
 from kernels.int8x import Quantised
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.lowbit.files import BlockFile, serialised
-from runtime.lowbit.forms import describe, read_base
+from runtime.lowbit.forms import StoredForm, describe, read_base
 from runtime.lowbit.weights import BaseWeights, LowBitWeights, base_shape
 from runtime.store.atomic import write_bytes
 
@@ -77,6 +77,13 @@ def read_residual(file: BlockFile, kind: LinearKind) -> tuple[torch.Tensor, torc
     n_out, n_in = linear_size(file, kind)
     words = file.tensor(f"{kind}.residual", torch.int32, (n_in, -(-n_out // 8)))
     return words, file.tensor(f"{kind}.residual_scale", torch.float32, (n_out,))
+
+
+def has_columns(file: BlockFile, kind: LinearKind, form: StoredForm) -> bool:
+    """Whether the linear's inputs are divided by factors."""
+    if form.entry is not None:
+        return "columns" in form.entry.factors
+    return f"{kind}.columns" in file.names()
 
 
 def read_columns(file: BlockFile, kind: LinearKind, base: BaseWeights) -> torch.Tensor | None:

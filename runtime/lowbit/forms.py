@@ -56,7 +56,7 @@ def stored_form(file: BlockFile, kind: LinearKind, shape: tuple[int, int]) -> St
         bits, group = _numbers(file, kind, words[1:])
         return StoredForm("groups", bits, group)
     if words[:1] == ["table"] and len(words) == 2:
-        return StoredForm("table", *_numbers(file, kind, words[1:]))
+        return StoredForm("table", _numbers(file, kind, words[1:])[0])
     if form.startswith("{"):
         entry = _entry(file, kind, shape, form)
         return StoredForm("planes", entry.stored_bits / entry.weights, entry=entry)

@@ -13,7 +13,7 @@ from kernels.gpu.fragments import superstep_words
 
 # Steps of 128 columns that are decoded together.
 UNROLL = 4
-_ROWS_AT_ONCE = 2048
+_WEIGHTS_AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,21 @@ class DeviceGroups:
         return replace(self, words=self.words.to(device), tables=self.tables.to(device))
 
 
+def fits_groups(columns: int, group: int) -> bool:
+    """Whether the product can have these groups: of 128 columns, of a multiple, or one for all columns."""
+    return group % GROUP == 0 or group >= columns
+
+
 def pack_groups(base: GroupCodes) -> DeviceGroups:
-    """The base in the product's layout, on the base's device. Raises ValueError for groups other than 128."""
-    if base.group != GROUP:
-        raise ValueError(f"the product has groups of {GROUP} columns, not {base.group}")
+    """The base in the product's layout, on the base's device. ValueError unless its groups fit."""
     rows, columns = base.codes.shape
-    parts = base.codes.split(_ROWS_AT_ONCE)
+    if not fits_groups(columns, base.group):
+        raise ValueError(f"the product has groups of {GROUP} columns, not {base.group}")
+    parts = base.codes.split(GROUP_ROWS * max(1, _WEIGHTS_AT_ONCE // (GROUP_ROWS * columns)))
     words = torch.cat([superstep_words(_padded(part, STEP_COLUMNS), base.bits, UNROLL) for part in parts])
-    return DeviceGroups(base.bits, rows, columns, words, _tables(base.scale, base.zero))
+    first_columns = torch.arange(0, columns, GROUP, device=base.scale.device)
+    group = first_columns // base.group
+    return DeviceGroups(base.bits, rows, columns, words, _tables(base.scale[:, group], base.zero[:, group]))
 
 
 def _padded(matrix: Tensor, multiple: int) -> Tensor:

@@ -24,7 +24,8 @@ from kernels.gpu.packing import MOST_COLUMNS
 
 SUPERSTEP = 4
 FACTORS = {3: 256, 4: 128}
-_ROWS_AT_ONCE = 4096
+# Packing takes 30 bytes for each of so many weights.
+_WEIGHTS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +107,10 @@ def pack_tables(base: TableCodes) -> DeviceTables:
         raise ValueError(f"a matrix of {rows} x {columns} cannot be packed")
     fixed = table_steps(base.table)
     rank = base.table.argsort(dim=1, stable=True).argsort(1)
+    at_once = GROUP_ROWS * max(1, _WEIGHTS_AT_ONCE // (GROUP_ROWS * columns))
     parts = (
         _words(codes, ranks, base.bits)
-        for codes, ranks in zip(base.codes.split(_ROWS_AT_ONCE), rank.split(_ROWS_AT_ONCE), strict=True)
+        for codes, ranks in zip(base.codes.split(at_once), rank.split(at_once), strict=True)
     )
     return DeviceTables(
         bits=base.bits,

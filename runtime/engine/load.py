@@ -1,145 +1,26 @@
-"""From a prepared model in the store to an engine that answers."""
+"""From a prepared model in the store to an engine that answers, on the device that was chosen."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-from pathlib import Path
-
-import torch
-
-from runtime import lowbit, store
-from runtime.engine.cpu import CpuEngine
-from runtime.engine.memory import choose_context, require_memory
-from runtime.engine.slider import TunedPath
-from runtime.errors import DecdecError
-from runtime.int8x import Int8xReader
-from runtime.layers.base import Linear, LinearKind
-from runtime.layers.compensated import Compensated
-from runtime.layers.correction import CorrectionStack
-from runtime.layers.int8 import Int8
-from runtime.layers.lowbit import base_layer
-from runtime.model.quantised import Tables, assemble, int8_block, int8_tables
-from runtime.model.spec import ModelSpec
-from runtime.model.weights import linear_shape
+from runtime import devices
+from runtime.engine.opened import LoadedEngine
+from runtime.generation.engine import Engine
 from runtime.progress import JobContext
-from runtime.protocol.commands import LOSSLESS, Load
-from runtime.protocol.events import Loaded
-from runtime.tuner.profile import Profile, read_profile
+from runtime.protocol.commands import Load
 
-UNTUNED = "the slider is off until this model is tuned on this machine"
-FULL_CACHE = "On the CPU the KV cache is kept in 32 bits; 8 bits are for a GPU."
+__all__ = ["LoadedEngine", "load_engine"]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedEngine:
-    """An engine, the event that announces it, and the folder its tokenizer is in."""
-
-    engine: CpuEngine
-    loaded: Loaded
-    folder: Path
-
-
-def load_engine(command: Load, ctx: JobContext, keep_lossless: bool = True) -> LoadedEngine:
+def load_engine(command: Load, ctx: JobContext, keep_lossless: bool = True) -> LoadedEngine[Engine]:
     """Read a prepared model into memory. Raises DecdecError, Interrupted; progress "load" in blocks.
 
     `keep_lossless`: hold the INT8 layers beside a low-bit base where memory allows.
     """
-    started = time.monotonic()
-    record = store.find(command.model)
-    store.verify_files(record, quick=True)
-    reader = Int8xReader(record.path)
-    spec = ModelSpec.from_config(reader.config)
-    low_bit = command.base != LOSSLESS
-    _require_base(record, command.base)
-    lossless = require_memory(spec, command.base) and (keep_lossless or not low_bit)
-    context = choose_context(spec, command.context)
-    loader = _Loader(reader, spec, record.path, command, ctx)
-    path, reason = _profile(record.name, command.base) if low_bit else (TunedPath([]), "INT8 needs no slider")
-    engine, size = loader.engine(context, path, lossless)
-    loaded = Loaded(
-        model=record.name,
-        base=command.base,
-        device=device_label(),
-        context_limit=context,
-        bytes_in_memory=size,
-        path=path.points,
-        untuned_reason=reason,
-        lossless=low_bit and lossless,
-        load_s=time.monotonic() - started,
-        note=FULL_CACHE if command.kv_bits == 8 else "",
-    )
-    return LoadedEngine(engine, loaded, record.path)
+    index = devices.answering_gpu()
+    if index is None:
+        from runtime.engine.cpu_loading import load_cpu_engine
 
+        return load_cpu_engine(command, ctx, keep_lossless)
+    from runtime.engine.gpu.loading import load_gpu_engine
 
-def device_label() -> str:
-    """The device as shown to people: no silent fall-back."""
-    return f"CPU ({torch.get_num_threads()} threads)"
-
-
-class _Loader:
-    """Reads blocks one by one; keeps INT8 layers too when they are wanted as the lossless stop."""
-
-    def __init__(
-        self, reader: Int8xReader, spec: ModelSpec, folder: Path, command: Load, ctx: JobContext
-    ) -> None:
-        self._reader, self._spec, self._folder, self._ctx = reader, spec, folder, ctx
-        self._base, self._prompt_correction = command.base, command.prompt_correction
-        self._stacks: dict[LinearKind, CorrectionStack] = {}
-
-    def engine(self, context: int, path: TunedPath, lossless: bool) -> tuple[CpuEngine, int]:
-        """The engine and the bytes its weights take."""
-        tables = int8_tables(self._reader, self._spec)
-        base: list[dict[LinearKind, Linear]] = []
-        exact: list[dict[LinearKind, Int8]] = []
-        for index in range(len(self._spec.layers)):
-            self._ctx.progress("load", index, len(self._spec.layers), "blocks")
-            if lossless:
-                exact.append(int8_block(self._reader, self._spec, index))
-            base.append(self._block(index) if self._base != LOSSLESS else dict[LinearKind, Linear](exact[-1]))
-        self._ctx.progress("load", len(base), len(base), "blocks")
-        decoder = assemble(self._reader, self._spec, base, tables)
-        engine = CpuEngine(decoder, tables.embedding, tables.head, context, path)
-        if self._base != LOSSLESS and lossless:
-            engine.add_lossless(exact)
-        return engine, _size(base, exact, tables)
-
-    def _stack(self, kind: LinearKind) -> CorrectionStack:
-        """The residuals of a kind, all layers together."""
-        if kind not in self._stacks:
-            n_out, n_in = linear_shape(self._spec, kind)
-            self._stacks[kind] = CorrectionStack(len(self._spec.layers), n_in, n_out)
-        return self._stacks[kind]
-
-    def _block(self, index: int) -> dict[LinearKind, Linear]:
-        stored = lowbit.read_block(self._folder, self._base, index)
-        return {
-            kind: Compensated(
-                base_layer(low.base, low.columns),
-                self._stack(kind).add(index, low.correction, low.profile),
-                self._prompt_correction,
-            )
-            for kind, low in stored.items()
-        }
-
-
-def _size(base: list[dict[LinearKind, Linear]], exact: list[dict[LinearKind, Int8]], tables: Tables) -> int:
-    layers = {id(layer): layer for bank in (base, exact) for block in bank for layer in block.values()}
-    return tables.bytes_in_memory() + sum(layer.bytes_in_memory() for layer in layers.values())
-
-
-def _require_base(record: store.ModelRecord, base: str) -> None:
-    if base != LOSSLESS and base not in record.record.get("bases", []):
-        raise DecdecError(
-            f"{record.name} has no {base} base",
-            f"it was prepared with {', '.join(record.record.get('bases', [])) or 'none'}",
-            f"run: decdec-chat pull {record.name} --base {base}",
-        )
-
-
-def _profile(model: str, base: str) -> tuple[TunedPath, str]:
-    found: Profile | None
-    found, reason = read_profile(model, base)
-    if found is None:
-        return TunedPath([]), reason or UNTUNED
-    return TunedPath(found.path), ""
+    return load_gpu_engine(command, ctx, index, keep_lossless)

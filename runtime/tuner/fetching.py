@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernels.gpu.dec.fetch import SEGMENT_WORDS, WORD_OUTPUTS, FetchConfig
+from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.tuner.measurer import Launch
 
 CHUNK = 1024
@@ -55,6 +57,15 @@ def launches(shape: FetchShape, link_gb_s: float) -> dict[Launch, FetchConfig]:
     groups = -(-shape.segments // shape.warps)
     found = {Launch(groups * config.splits, config.rows, config.splits): config for config in configs}
     return dict(sorted(found.items()))
+
+
+def fetch_configs(launches: Mapping[str, Launch]) -> dict[LinearKind, FetchConfig]:
+    """How a profile's launches, by kind, fetch; kinds without one are left to the kernels' own choice.
+
+    ValueError for what is no way to fetch.
+    """
+    found = {kind: launches[kind] for kind in LINEAR_KINDS if kind in launches}
+    return {kind: FetchConfig(launch.rows, launch.splits, ahead=True) for kind, launch in found.items()}
 
 
 def _config(rows: float) -> FetchConfig:

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from kernels.gpu.embedding import HostTable
 from torch import Tensor
 
 from kernels.gpu.dec.fetch import ResidualRows
+from kernels.gpu.embedding import HostTable
+from kernels.gpu.host_memory import HostMemory
 from runtime.layers.base import LinearKind
 from runtime.layers.device_products import Weights
 from runtime.model.spec import LayerSpec, ModelSpec
@@ -71,6 +72,7 @@ class DeviceModel:
 
     embedding: rows in host memory. norm: float32 [hidden] of the last RMSNorm. head: n_out = vocabulary.
     ropes: cos and sin float32 [context, rotary_dim / 2] on the device, by `LayerSpec.rope`.
+    held: page-locked memory that residuals and embedding lie in: it stays locked as long as somebody has it.
     """
 
     spec: ModelSpec
@@ -80,6 +82,7 @@ class DeviceModel:
     norm: Tensor
     head: LinearParts
     ropes: tuple[tuple[Tensor, Tensor], ...]
+    held: tuple[HostMemory, ...] = ()
 
     @property
     def device(self) -> torch.device:

@@ -59,7 +59,7 @@ class FakeEngine:
 @pytest.fixture
 def measurer(monkeypatch):
     loaded = SimpleNamespace(engine=FakeEngine())
-    monkeypatch.setattr(bench_linears, "load_engine", lambda *args, **options: loaded)
+    monkeypatch.setattr(bench_linears, "load_cpu_engine", lambda *args, **options: loaded)
     return bench_linears.StepMeasurer("m", "rtn4", JobContext.silent())
 
 

@@ -10,7 +10,7 @@ import re
 import shutil
 from pathlib import Path
 
-from runtime.errors import DecdecError
+from runtime.errors import DecdecError, MachineLimit
 
 VARIABLE = "DECDEC_DEVICE"
 # What may be asked for, beside "cuda:N".
@@ -46,9 +46,9 @@ def require_wanted() -> None:
         raise refused(NO_DRIVER)
 
 
-def refused(why: str) -> DecdecError:
+def refused(why: str) -> MachineLimit:
     """The error for the device that was asked for and cannot answer."""
-    return DecdecError(
+    return MachineLimit(
         f"The device {wanted()} cannot be used", why, f"{_FIX}; decdec-chat doctor shows devices"
     )
 

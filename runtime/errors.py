@@ -25,6 +25,10 @@ class DecdecError(Exception):
         return " ".join(f"{head}.{tail}{end if tail else ''}".split())
 
 
+class MachineLimit(DecdecError):
+    """What was asked for needs more than this machine has: no file of a model is to blame."""
+
+
 class Interrupted(DecdecError):
     """The user stopped a long job; what is on disk stays usable by the next start.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 
-from runtime.errors import DecdecError
+from runtime.errors import MachineLimit
 from runtime.layers.base import LINEAR_KINDS
 from runtime.model.spec import ModelSpec
 from runtime.model.weights import linear_shape
@@ -44,7 +44,7 @@ def require_memory(spec: ModelSpec, base: str) -> bool:
     low_bit = base != LOSSLESS
     needed = needed_bytes(spec, base, not low_bit)
     if needed > free:
-        raise DecdecError(
+        raise MachineLimit(
             "The model does not fit in memory",
             f"it needs {in_words(needed)} and {in_words(free)} are free",
             "close other programs or choose a smaller model",
@@ -63,7 +63,7 @@ def choose_context(spec: ModelSpec, asked: int | None) -> int:
     if asked is None:
         return limit
     if not 1 < asked <= limit:
-        raise DecdecError(
+        raise MachineLimit(
             f"A context of {asked} tokens is not possible",
             f"the model allows {spec.context}, the free memory {max(room, SMALLEST_CONTEXT)}",
             f"ask for at most {limit}",

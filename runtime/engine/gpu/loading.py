@@ -16,7 +16,7 @@ from runtime.engine.gpu.memory_plan import MemoryPlan
 from runtime.engine.gpu.plan import Wishes, make_plan
 from runtime.engine.opened import LoadedEngine, OpenedModel, find_profile, open_model
 from runtime.engine.slider import TunedPath
-from runtime.errors import DecdecError
+from runtime.errors import MachineLimit
 from runtime.progress import JobContext
 from runtime.protocol.commands import Load
 from runtime.protocol.events import Loaded, SlowdownPoint
@@ -115,14 +115,18 @@ def _within_memory(
     """Model and engine; where memory runs out after all, everything is given back before that is said."""
     try:
         model = ModelLoader(opened, command.base, plan.setting, place.device, ctx).load()
-        return model, _engine(model, command, plan, tuning)
+        engine = _engine(model, command, plan, tuning)
+        ctx.progress("compile", 0, 1, "steps", "what the slider can ask for")
+        engine.warm()
+        ctx.progress("compile", 1, 1, "steps")
+        return model, engine
     except Exception as error:
         if not is_out_of_memory(error):
             raise
         why = shortage(error)
     # The exception is gone here, and with it the frames that held tensors.
     release_memory()
-    raise DecdecError(
+    raise MachineLimit(
         "Memory ran out while the model was loaded",
         f"{in_words(plan.needed)} should have been enough and {in_words(place.free)} were free, but {why}",
         f"close what else uses the GPU, ask for a shorter context, or set {device.VARIABLE}={device.CPU}",

@@ -17,7 +17,7 @@ from runtime.engine.gpu.footprint import PACKINGS, SMALLEST
 from runtime.engine.gpu.head import HEAD_BITS
 from runtime.engine.gpu.memory_plan import MemoryPlan, Setting, lay_out
 from runtime.engine.gpu.prefill import CHUNK
-from runtime.errors import DecdecError
+from runtime.errors import MachineLimit
 from runtime.model.spec import ModelSpec
 from runtime.store.units import in_words
 
@@ -49,7 +49,7 @@ class Wishes:
 def make_plan(contents: Contents, free: int, wishes: Wishes = Wishes()) -> MemoryPlan:
     """The plan for `free` bytes of device memory.
 
-    Raises DecdecError, with numbers and with what would help, where the model does not fit.
+    Raises MachineLimit, with numbers and with what would help, where the model does not fit.
     """
     planner = _Planner(contents, free, wishes)
     plan = planner.smallest()
@@ -82,7 +82,9 @@ class _Planner:
         limit, asked = self.contents.spec.context, self.wishes.context
         if asked is not None and not 1 < asked <= limit:
             why = f"the model allows {limit}"
-            raise DecdecError(f"A context of {asked} tokens is not possible", why, f"ask for at most {limit}")
+            raise MachineLimit(
+                f"A context of {asked} tokens is not possible", why, f"ask for at most {limit}"
+            )
 
     def plan(self, setting: Setting) -> MemoryPlan:
         """What a setting takes."""
@@ -133,10 +135,10 @@ class _Planner:
         )
         return lengths[fitting - 1] if fitting else 0
 
-    def refused(self, plan: MemoryPlan) -> DecdecError:
+    def refused(self, plan: MemoryPlan) -> MachineLimit:
         """Why not even the smallest plan fits, and what would."""
         helping = [*self._remedies(plan.setting), f"set {device.VARIABLE}={device.CPU}"]
-        return DecdecError(
+        return MachineLimit(
             "The model does not fit on the GPU",
             f"with {self.contents.base} and a context of {plan.setting.context} tokens it needs"
             f" {in_words(plan.needed)}, and {in_words(self.free)} are free",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runtime import store
-from runtime.errors import DecdecError
+from runtime.errors import DecdecError, MachineLimit
 from runtime.progress import JobContext
 from runtime.store import atomic
 from runtime.worker.damage import blamed_on_files
@@ -34,4 +34,11 @@ def test_a_changed_file_is_named_with_the_way_out(model):
 def test_another_failure_stands(model):
     with pytest.raises(KeyError):
         load()
+    assert [record.name for record in store.models()] == ["tiny"]
+
+
+def test_what_the_machine_has_not_got_is_no_file_s_fault(model):
+    (model.path / "config.json").write_bytes(b"[]")
+    with pytest.raises(MachineLimit), blamed_on_files("tiny", JobContext.silent()):
+        raise MachineLimit("The model does not fit")
     assert [record.name for record in store.models()] == ["tiny"]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kernels.dec import GroupCodes, TableCodes, pack_nibbles
+from kernels.dec import GroupCodes, TableCodes, pack_nibbles, quantise_rtn
 from kernels.gpu.host_memory import PinError, allocate
 from kernels.gpu.lowbit.groups import pack_groups
 from kernels.gpu.lowbit.tables import pack_tables
@@ -14,7 +14,7 @@ from kernels.gpu.packing import pack_planes
 from runtime import lowbit
 from runtime.engine.cpu_loading import load_cpu_engine
 from runtime.engine.gpu import loading, loading_model
-from runtime.engine.gpu.contents import stored_contents
+from runtime.engine.gpu.contents import expected_contents, stored_contents
 from runtime.engine.gpu.footprint import SMALLEST
 from runtime.engine.gpu.head import coarser
 from runtime.engine.gpu.loading import load_at
@@ -23,8 +23,9 @@ from runtime.engine.gpu.memory_plan import Setting, lay_out
 from runtime.engine.opened import open_model
 from runtime.errors import DecdecError, Interrupted
 from runtime.layers.base import LINEAR_KINDS
+from runtime.lowbit import with_residual
 from runtime.model.quantised import int8_block
-from runtime.model.weights import block_norms, fused_bias
+from runtime.model.weights import block_norms, fused_bias, linear_shape
 from runtime.progress import JobContext
 from runtime.protocol import Load
 from runtime.protocol.events import KChunk, SlowdownPoint
@@ -172,6 +173,37 @@ def test_what_was_planned_is_what_is_taken(model, base):
     assert plan.weights == pytest.approx(taken(on_device), rel=tiny)
 
 
+def test_groups_that_no_kernel_has_are_refused_by_their_headers(model):
+    opened = open_model(Load(model, "rtn4"))
+    generator = torch.Generator().manual_seed(0)
+    for base, group in (("packed4", 64), ("rtn4.wide", 256)):
+        for index in range(3):
+            block = {}
+            for kind in LINEAR_KINDS:
+                weight = torch.randn(linear_shape(opened.spec, kind), generator=generator)
+                codes = quantise_rtn(weight, 4, group)
+                block[kind] = with_residual(weight, codes, None, torch.zeros(weight.shape[1]))
+            lowbit.write_block(opened.record.path, base, index, block)
+    with pytest.raises(
+        DecdecError, match=r"packed4 cannot be used on a GPU: its groups have 64 columns.*awq4"
+    ):
+        stored_contents(opened.reader, opened.spec, "packed4")
+    assert stored_contents(opened.reader, opened.spec, "rtn4.wide").blocks[0]["o"].bits == 4
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_a_base_that_is_made_is_as_it_was_expected(model, base):
+    opened = open_model(Load(model, base))
+    stored = stored_contents(opened.reader, opened.spec, base)
+    expected = expected_contents(opened.spec, base)
+    assert len(stored.blocks) == len(expected.blocks) == len(stored.exact) == 3
+    for found, wanted in zip(stored.blocks[0].values(), expected.blocks[0].values(), strict=True):
+        assert (found.layout, found.columns) == (wanted.layout, wanted.columns)
+        assert found.bits == wanted.bits if found.layout != "planes" else 3 < found.bits < 8
+    assert stored.head.layout == "planes"
+    assert stored.bias_bytes == 3 * 1024
+
+
 def test_an_engine_answers_as_on_the_cpu(model):
     base = "rtn4"
     found = load(model, base)
@@ -223,8 +255,9 @@ def test_progress_goes_by_blocks_and_a_stop_is_taken_between_them(model):
     seen = []
     context = JobContext("load", seen.append, lambda: False)
     load(model, ctx=context)
-    assert [(event.step, event.unit) for event in seen] == [("load", "blocks")] * len(seen)
-    assert (seen[0].done, seen[-1].done, seen[-1].total) == (0, 3, 3)
+    blocks = [event for event in seen if (event.step, event.unit) == ("load", "blocks")]
+    assert (blocks[0].done, blocks[-1].done, blocks[-1].total) == (0, 3, 3)
+    assert [event.step for event in seen] == ["load"] * len(blocks) + ["compile"] * 2
     stops = iter([False, False, True])
     with pytest.raises(Interrupted):
         load(model, ctx=JobContext("load", seen.append, lambda: next(stops)))

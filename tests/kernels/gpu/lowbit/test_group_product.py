@@ -103,6 +103,17 @@ def test_bits_per_weight():
     assert pack_groups(_base(16, 1024, 4)).bits_per_weight == 4.25
 
 
+@pytest.mark.parametrize(("columns", "group"), [(700, 256), (512, 384), (300, 1000)])
+def test_wider_groups_are_groups_of_128_with_the_same_scales(columns, group):
+    base = quantise_rtn(torch.randn(16, columns), 4, group=group)
+    first = torch.arange(0, columns, 128) // group
+    spread = GroupCodes(4, 128, base.codes, base.scale[:, first], base.zero[:, first])
+    assert torch.equal(group_weights(spread), group_weights(base))
+    packed, wanted = pack_groups(base), pack_groups(spread)
+    assert torch.equal(packed.words, wanted.words)
+    assert torch.equal(packed.tables, wanted.tables)
+
+
 def test_what_does_not_fit_is_refused():
     base = _base(8, 130, 4)
     weights = pack_groups(base).to(DEVICE)

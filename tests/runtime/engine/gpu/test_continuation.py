@@ -8,6 +8,7 @@ import torch
 from runtime.engine.gpu.continuation import DeviceContinuation, Stepping
 from runtime.errors import DecdecError, Interrupted
 from runtime.generation.cache import PrefixCache
+from runtime.generation.sampler import Sampler
 from runtime.generation.settings import SamplingSettings
 from tests.runtime.engine.gpu.device_models import device_model
 from tests.runtime.engine.gpu.tiny_steps import SMALL, off, quick_engine
@@ -115,20 +116,22 @@ def begun(engine):
     return cache, cache.prefill(PROMPT, lambda: None)[0]
 
 
-def by_hand(engine, logits, count):
-    """The likeliest tokens by one decode after the other."""
-    chosen = []
+def by_hand(engine, logits, count, settings):
+    """What a sampler on the host takes, by one decode after the other."""
+    chosen, sampler = [], Sampler(settings)
     for _ in range(count):
-        chosen.append(int(logits.argmax()))
+        chosen.append(sampler.pick(logits))
         logits = engine.decode(chosen[-1])
     engine.truncate(len(PROMPT))
     return chosen
 
 
-def test_greedy_tokens_are_the_likeliest_of_every_step(engine, begun):
+@pytest.mark.parametrize("penalty", [1.0, 1.5])
+def test_greedy_tokens_are_the_likeliest_of_every_step(engine, begun, penalty):
     cache, logits = begun
-    expected = by_hand(engine, logits, 8)
-    with closing(cache.continuation(logits, SamplingSettings())) as tokens:
+    settings = SamplingSettings(repetition_penalty=penalty)
+    expected = by_hand(engine, logits, 8, settings)
+    with closing(cache.continuation(logits, settings)) as tokens:
         for number, token in enumerate(expected):
             assert tokens.next() == token
             assert engine.position == len(PROMPT) + number

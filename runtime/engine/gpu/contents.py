@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.dec.rtn import GROUP
+from kernels.gpu.attention.scratch import new_attention_scratch
 from kernels.gpu.lowbit.groups import fits_groups
 from runtime import device, lowbit
 from runtime.engine.gpu.footprint import FLOAT_BYTES, Layout, LinearForm, allocated
@@ -70,12 +71,22 @@ def _alike(form: LinearForm) -> Forms:
 
 def stored_contents(reader: Int8xReader, spec: ModelSpec, base: str) -> Contents:
     """A prepared model. Raises DecdecError where a GPU has no product for the base, or a file is damaged."""
+    _require_heads(spec)
     exact = tuple(_exact_forms(reader, spec, index) for index in range(len(spec.layers)))
     blocks = exact
     if base != LOSSLESS:
         blocks = tuple(_base_forms(reader.folder, base, index) for index in range(len(spec.layers)))
     head = _planes(reader, (EMBEDDING if spec.tied else HEAD,))
     return Contents(spec, base, blocks, exact, head, _bias_bytes(reader, spec))
+
+
+def _require_heads(spec: ModelSpec) -> None:
+    group = spec.n_heads // spec.n_kv_heads
+    try:
+        new_attention_scratch(spec.n_kv_heads, group, spec.head_dim, "meta", splits=1)
+    except ValueError as error:
+        what, fix = "This model cannot be used on a GPU", f"set {device.VARIABLE}={device.CPU}"
+        raise DecdecError(what, str(error), fix) from error
 
 
 def _exact_forms(reader: Int8xReader, spec: ModelSpec, index: int) -> Forms:
@@ -100,7 +111,7 @@ def _base_form(file: BlockFile, base: str, kind: LinearKind) -> LinearForm:
         raise DecdecError(
             f"The base {base} cannot be used on a GPU",
             f"its groups have {form.group} columns, and the kernels are made for {GROUP}",
-            f"take another base, such as awq4, or set {device.VARIABLE}=cpu",
+            f"take another base, such as awq4, or set {device.VARIABLE}={device.CPU}",
         )
     return LinearForm(form.layout, form.bits, has_columns(file, kind, form))
 

@@ -27,4 +27,4 @@ def planes_on(q: Tensor, scale: Tensor, packing: float, device: torch.device) ->
     time (`escape_cost` of `pack_planes`).
     """
     place = workplace(q.numel(), device)
-    return pack_planes(q.to(place), scale.to(place), escape_cost=packing).to(device)
+    return pack_planes(q.to(place), scale.to(place).contiguous(), escape_cost=packing).to(device)

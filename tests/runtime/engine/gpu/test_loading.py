@@ -1,6 +1,6 @@
 """From a prepared model to a GPU's: the weights that were stored, as much of them as memory takes."""
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from types import SimpleNamespace
 
 import pytest
@@ -189,6 +189,13 @@ def test_groups_that_no_kernel_has_are_refused_by_their_headers(model):
     ):
         stored_contents(opened.reader, opened.spec, "packed4")
     assert stored_contents(opened.reader, opened.spec, "rtn4.wide").blocks[0]["o"].bits == 4
+
+
+def test_many_heads_on_one_are_refused(model):
+    opened = open_model(Load(model, "rtn4"))
+    spec = replace(opened.spec, n_heads=17 * opened.spec.n_kv_heads)
+    with pytest.raises(DecdecError, match=r"cannot be used on a GPU: 1 to 16 query heads .* not 17"):
+        stored_contents(opened.reader, spec, "rtn4")
 
 
 @pytest.mark.parametrize("base", BASES)

@@ -206,13 +206,13 @@ def speed_of_engine(args: argparse.Namespace, base: Any, slowdown: float) -> Par
     environment.prepare()
     import torch
 
-    from runtime.engine.load import load_engine
+    from runtime.engine.cpu_loading import load_cpu_engine
     from runtime.progress import JobContext
     from runtime.protocol import Load
     from runtime.text.tokenizer import Tokenizer
 
     torch.set_num_threads(args.threads)
-    loaded = load_engine(Load(args.model, base), JobContext.silent())
+    loaded = load_cpu_engine(Load(args.model, base), JobContext.silent())
     if slowdown and not loaded.loaded.path:
         raise SystemExit(f"tune first: {loaded.loaded.untuned_reason}")
     engine = loaded.engine

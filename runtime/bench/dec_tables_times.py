@@ -15,7 +15,7 @@ from runtime.progress import JobContext
 from runtime.protocol.commands import Tune
 from runtime.tuner.jobs import Target, cpu_target, gpu_target
 from runtime.tuner.profile import Profile
-from runtime.tuner.tuning import measured_curves
+from runtime.tuner.tuning import base_times, measured_curves
 
 # Columns of figure 12: time over that of the base alone.
 MARKS = (1, 8, 16, 32, 64, 128, 256)
@@ -52,12 +52,12 @@ def measure(model: str, base: str, ctx: JobContext) -> Measured:
 
 
 def _times(target: Target, ctx: JobContext) -> tuple[Times, ...]:
-    base = {kind: target.measurer.base_us(kind) for kind in LINEAR_KINDS}
+    base = base_times(target.measurer)
     curves = measured_curves(
         target.measurer, base, lambda done, total: ctx.progress("times", done, total, "points")
     )
     return tuple(
-        Times(kind, launch.programs, launch.rows, base[kind], tuple(curve), tuple(curve.values()))
+        Times(kind, launch.programs, launch.rows, base.linears[kind], tuple(curve), tuple(curve.values()))
         for kind, by_launch in curves.items()
         for launch, curve in by_launch.items()
     )
@@ -116,7 +116,10 @@ def tuner_table(profiles: Sequence[Profile]) -> Table:
         for detent in profile.detents
         if detent.target_pct
     ]
-    notes = ["Slowdown of all linears together. The paper prints its n_tb limit with the four k_chunk."]
+    notes = [
+        "Slowdown of a token on a GPU, of its linears on a CPU. The paper prints its n_tb limit with the four"
+        " k_chunk."
+    ]
     if not rows:
         notes = ["No profile is here: tune the model first."]
     return Table("table 3", "What the tuner chooses for four targets (paper: table 3)", rows, notes)

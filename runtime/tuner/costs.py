@@ -14,32 +14,39 @@ Curve = Mapping[int, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
-    """Microseconds of one base product per kind, and what each k_chunk adds (k ascending, never falling).
-
-    A curve's entry for 0, where it has one, is what being ready to correct costs; it is paid by every kind as
-    soon as any is corrected. `other` is the time per decoder block that no linear takes part in; it belongs
-    to what 100 % means.
+class BaseTimes:
+    """Microseconds of a decoder block without correction: one product of every kind, and the `rest` of what
+    100 % means: attention, and a block's share of what a token takes before and after all blocks.
     """
 
-    base: Mapping[LinearKind, float]
-    added: Mapping[LinearKind, Curve]
-    other: float = 0.0
+    linears: Mapping[LinearKind, float]
+    rest: float = 0.0
 
     def __post_init__(self) -> None:
-        if not all(math.isfinite(us) and us > 0 for us in self.base.values()):
-            raise ValueError(f"base times must be positive, not {dict(self.base)}")
+        if not all(math.isfinite(us) and us > 0 for us in self.linears.values()):
+            raise ValueError(f"base times must be positive, not {dict(self.linears)}")
+        if not (math.isfinite(self.rest) and self.rest >= 0):
+            raise ValueError(f"the rest of a step cannot take {self.rest} us")
 
     @property
     def total(self) -> float:
-        """Microseconds of a block without correction."""
-        return sum(self.base.values()) + self.other
+        """Microseconds that slowdowns are percents of."""
+        return sum(self.linears.values()) + self.rest
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What each k_chunk adds to the base, in microseconds by kind (k ascending, never falling).
+
+    Correcting anything has a price of its own, so curves jump at their smallest k_chunk; 0 costs nothing.
+    """
+
+    base: BaseTimes
+    added: Mapping[LinearKind, Curve]
 
     def pct(self, table: Mapping[LinearKind, int]) -> float:
-        """Slowdown of a table in percent; nothing corrected costs nothing."""
-        if not any(table.values()):
-            return 0.0
-        return 100.0 * sum(added_us(self.added[kind], k) for kind, k in table.items()) / self.total
+        """Slowdown of a table in percent."""
+        return 100.0 * sum(added_us(self.added[kind], k) for kind, k in table.items()) / self.base.total
 
 
 def added_us(curve: Curve, k_chunk: int) -> float:
@@ -47,13 +54,12 @@ def added_us(curve: Curve, k_chunk: int) -> float:
 
     Below the smallest measured one it costs as much as that: the start is what it pays for.
     """
-    if not curve:
+    ks = [k for k in curve if k]
+    if not k_chunk or not ks:
         return 0.0
-    low = max((k for k in curve if k <= k_chunk), default=min(curve))
-    high = min((k for k in curve if k >= k_chunk), default=max(curve))
-    if not k_chunk or low >= high:
-        return curve.get(min(k_chunk, high), 0.0)
-    if not low:
+    low = max((k for k in ks if k <= k_chunk), default=min(ks))
+    high = min((k for k in ks if k >= k_chunk), default=max(ks))
+    if low >= high:
         return curve[high]
     return curve[low] + (curve[high] - curve[low]) * (k_chunk - low) / (high - low)
 
@@ -61,18 +67,18 @@ def added_us(curve: Curve, k_chunk: int) -> float:
 def measured_curve(
     base_us: float, corrected: Callable[[int], float], rungs: Iterable[int], budget: float
 ) -> dict[int, float]:
-    """Added microseconds at 0 and at every rung (ascending), up to the first that costs more than `budget`.
+    """Added microseconds at 0 (none) and at every rung (ascending), up to the first that costs more than
+    `budget`.
 
     Noise is evened out: of all curves that never fall it is the one nearest to what was measured.
     """
-    measured: list[float] = []
-    ks = (0, *rungs)
-    for k in ks:
-        measured.append(corrected(k) - base_us)
-        if measured[-1] > budget:
+    measured: dict[int, float] = {}
+    for k in rungs:
+        measured[k] = corrected(k) - base_us
+        if measured[k] > budget:
             break
-    even = (max(us, 0.0) for us in never_falling(measured))
-    return dict(zip(ks, even, strict=False))
+    even = (max(us, 0.0) for us in never_falling(list(measured.values())))
+    return {0: 0.0, **dict(zip(measured, even, strict=True))}
 
 
 def never_falling(values: Sequence[float]) -> list[float]:
@@ -88,9 +94,9 @@ def never_falling(values: Sequence[float]) -> list[float]:
 
 
 def knee(curve: Curve, base_us: float, tolerance: float = 0.025) -> int:
-    """The largest k_chunk that costs at most `tolerance` of the base above being ready; 0: none."""
-    entry = curve.get(0, 0.0)
-    return max((k for k, added in curve.items() if added - entry <= tolerance * base_us), default=0)
+    """The largest k_chunk that costs at most `tolerance` of the base more than the smallest; 0: no curve."""
+    ks = sorted(k for k in curve if k)
+    return max((k for k in ks if curve[k] - curve[ks[0]] <= tolerance * base_us), default=0)
 
 
 def as_table(ks: Iterable[int]) -> dict[LinearKind, int]:

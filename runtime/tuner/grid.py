@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from runtime.layers.base import LINEAR_KINDS, LinearKind
-from runtime.tuner.costs import MAX_PCT, Costs, Curve
+from runtime.tuner.costs import MAX_PCT, Costs, Curve, added_us
 
 Worth = Callable[[LinearKind, int], float]
 # Of a kind's rungs, 0 included: 20^4 tables are searched in a fraction of a second.
@@ -43,10 +43,10 @@ class Grid:
 
 def make_grid(costs: Costs, worth: Worth) -> Grid:
     """Tables of all rungs that are affordable alone and that no larger one undercuts."""
-    rungs = tuple(affordable(costs.added[kind], MAX_PCT / 100 * costs.total) for kind in LINEAR_KINDS)
+    total = costs.base.total
+    rungs = tuple(affordable(costs.added[kind], MAX_PCT / 100 * total) for kind in LINEAR_KINDS)
     axes = list(zip(LINEAR_KINDS, rungs, strict=True))
-    pct = _outer_sum([[costs.added[kind].get(k, 0.0) for k in ks] for kind, ks in axes]) * (100 / costs.total)
-    pct[(0,) * len(axes)] = 0.0
+    pct = _outer_sum([[added_us(costs.added[kind], k) for k in ks] for kind, ks in axes]) * (100 / total)
     return Grid(rungs, pct, _outer_sum([[worth(kind, k) for k in ks] for kind, ks in axes]))
 
 

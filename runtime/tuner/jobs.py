@@ -80,7 +80,7 @@ def make_profile(command: Tune, target: Target, tuned: Tuned) -> Profile:
         model=command.model,
         base=command.base,
         machine=target.machine,
-        base_us={str(kind): us for kind, us in tuned.costs.base.items()},
+        base_us={str(kind): us for kind, us in tuned.costs.base.linears.items()},
         path=tuned.path,
         launches={str(kind): launch for kind, launch in tuned.launches.items() if launch.programs},
         detents=tuned.detents,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from runtime.layers.base import LINEAR_KINDS, LinearKind
-from runtime.tuner.costs import Costs, Curve, added_us, as_table
+from runtime.tuner.costs import BaseTimes, Costs, Curve, added_us, as_table
 from runtime.tuner.grid import Worth, make_grid
 from runtime.tuner.measurer import Launch, Launches
 from runtime.tuner.search import DETENTS
@@ -21,7 +21,7 @@ Curves = Mapping[LinearKind, Mapping[Launch, Curve]]
 
 
 def choose_launches(
-    base: Mapping[LinearKind, float],
+    base: BaseTimes,
     curves: Curves,
     worth: Worth,
     targets: Sequence[float] = DETENTS,
@@ -31,7 +31,7 @@ def choose_launches(
     A target's worth counts in shares of what it could be if every k_chunk had its own best launch, or the
     widest budgets would decide alone.
     """
-    ideal = make_grid(Costs(dict(base), _envelopes(curves)), worth)
+    ideal = make_grid(Costs(base, _envelopes(curves)), worth)
     possible = {target: ideal.best_worth(target) for target in targets}
 
     def value(launches: Launches) -> float:
@@ -58,13 +58,13 @@ def _envelopes(curves: Curves) -> dict[LinearKind, dict[int, float]]:
     }
 
 
-def costs_of(base: Mapping[LinearKind, float], curves: Curves, launches: Launches) -> Costs:
+def costs_of(base: BaseTimes, curves: Curves, launches: Launches) -> Costs:
     """The costs when every kind is launched as chosen."""
-    return Costs(dict(base), {kind: curves[kind][launches[kind]] for kind in LINEAR_KINDS})
+    return Costs(base, {kind: curves[kind][launches[kind]] for kind in LINEAR_KINDS})
 
 
 def common_launches(
-    base: Mapping[LinearKind, float],
+    base: BaseTimes,
     curves: Curves,
     worth: Worth,
     targets: Sequence[float] = DETENTS,
@@ -86,7 +86,7 @@ def _largest(launches: Sequence[Launch], bound: int) -> Launch:
 
 def _common_worth(costs: Costs, pct: float, worth: Worth) -> float:
     """Worth of the largest common k_chunk that fits; where none does, the smallest linear stays at 0."""
-    by_size = sorted(LINEAR_KINDS, key=lambda kind: costs.base[kind])
+    by_size = sorted(LINEAR_KINDS, key=lambda kind: costs.base.linears[kind])
     for left_out in range(len(by_size)):
         taking = by_size[left_out:]
         k = _common_k(costs, pct, taking)

@@ -27,12 +27,18 @@ Launches = Mapping[LinearKind, Launch]
 
 
 class Measurer(Protocol):
-    """Times of a decoder block's linears on one device, in microseconds per block.
+    """Times of a decoder block on one device, in microseconds.
 
-    joint_trials: how many joint measurements a detent is worth.
+    joint_trials: how many joint measurements a detent is worth. rest_us: what else belongs to the time that
+    slowdowns are percents of, per block (`BaseTimes`).
     """
 
     joint_trials: int
+
+    @property
+    def rest_us(self) -> float:
+        """0 where slowdowns are those of the linears alone."""
+        ...
 
     def base_us(self, kind: LinearKind) -> float:
         """The linear without any correction."""
@@ -47,9 +53,9 @@ class Measurer(Protocol):
         ...
 
     def corrected_us(self, kind: LinearKind, launch: Launch, k_chunk: int) -> float:
-        """The linear when k_chunk channels per 1024 are corrected; k_chunk 0: ready to, but none is."""
+        """The linear when it alone corrects, k_chunk channels per 1024, with everything that this takes."""
         ...
 
     def table_pct(self, launches: Launches, table: KChunk) -> float:
-        """Slowdown of all linears together at a table, in percent of their time without correction."""
+        """Slowdown at a table, all its kinds at work together."""
         ...

@@ -27,7 +27,7 @@ def draw(path: Path, title: str, tuned: Tuned) -> None:
     left.set(
         xlabel="k_chunk: channels corrected of every 1024", ylabel="time of the linear, µs", ylim=(0, None)
     )
-    left.set_title("Time of every linear; lines end the part that is free within 2.5 %")
+    left.set_title("Time of every linear; lines end the part that costs 2.5 % more than its start")
     left.legend(fontsize=9)
     left.grid(alpha=0.25)
     _draw_path(right, tuned)
@@ -35,7 +35,7 @@ def draw(path: Path, title: str, tuned: Tuned) -> None:
 
 
 def _draw_latency(axes: Axes, tuned: Tuned, kind: LinearKind, number: int) -> None:
-    curve, base = tuned.costs.added[kind], tuned.costs.base[kind]
+    curve, base = tuned.costs.added[kind], tuned.costs.base.linears[kind]
     times = [base + added for added in curve.values()]
     end, programs = knee(curve, base), tuned.launches[kind].programs
     label = f"{kind}: knee {end}" + (f", n_tb {programs}" if programs else "")
@@ -53,7 +53,7 @@ def _draw_path(axes: Axes, tuned: Tuned) -> None:
         axes.step([*starts, DETENTS[-1]], [*ks, ks[-1]], where="post", color=f"C{number}", label=kind)
         stops = [getattr(at(tuned.path, detent), kind) for detent in DETENTS]
         axes.plot(DETENTS, stops, linestyle="", marker=_MARKERS[number], color=f"C{number}")
-    axes.set(xlabel="slowdown of all linears, %", ylabel="k_chunk in force", xlim=(0, DETENTS[-1] + 0.3))
+    axes.set(xlabel="slowdown, %", ylabel="k_chunk in force", xlim=(0, DETENTS[-1] + 0.3))
     axes.set_title("Tables along the slider; marks: detents")
     axes.legend(fontsize=9)
     axes.grid(alpha=0.25)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 from runtime.protocol.events import SlowdownPoint
-from runtime.tuner.costs import MAX_PCT, Costs, measured_curve
+from runtime.tuner.costs import MAX_PCT, BaseTimes, Costs, measured_curve
 from runtime.tuner.grid import Worth
 from runtime.tuner.launches import Curves, choose_launches, costs_of
 from runtime.tuner.measurer import Launch, Launches, Measurer
@@ -35,14 +35,19 @@ def run(
     checking: Progress = lambda done, total: None,
 ) -> Tuned:
     """Measure curves, choose launches and the path, verify; progress in measured points, then in detents."""
-    base = {kind: measurer.base_us(kind) for kind in LINEAR_KINDS}
+    base = base_times(measurer)
     curves = measured_curves(measurer, base, progress)
     return settle(measurer, base, curves, worth, checking=checking)
 
 
+def base_times(measurer: Measurer) -> BaseTimes:
+    """What slowdowns are percents of."""
+    return BaseTimes({kind: measurer.base_us(kind) for kind in LINEAR_KINDS}, measurer.rest_us)
+
+
 def settle(
     measurer: Measurer,
-    base: Mapping[LinearKind, float],
+    base: BaseTimes,
     curves: Curves,
     worth: Worth = equal_gain,
     targets: Sequence[float] = DETENTS,
@@ -68,10 +73,10 @@ def settle(
 
 
 def measured_curves(
-    measurer: Measurer, base: Mapping[LinearKind, float], progress: Progress = lambda done, total: None
+    measurer: Measurer, base: BaseTimes, progress: Progress = lambda done, total: None
 ) -> Curves:
     """Curves of every kind with each of its launches, up to what one alone may cost."""
-    budget = MAX_PCT / 100 * sum(base.values())
+    budget = MAX_PCT / 100 * base.total
     wanted = [(kind, n) for kind in LINEAR_KINDS for n in measurer.launches(kind)]
     total = sum(len(measurer.rungs(kind, n)) for kind, n in wanted)
     curves: dict[LinearKind, dict[Launch, dict[int, float]]] = {kind: {} for kind in LINEAR_KINDS}
@@ -80,7 +85,7 @@ def measured_curves(
         progress(done, total)
         rungs = measurer.rungs(kind, n)
         corrected = partial(measurer.corrected_us, kind, n)
-        curves[kind][n] = measured_curve(base[kind], corrected, rungs, budget)
+        curves[kind][n] = measured_curve(base.linears[kind], corrected, rungs, budget)
         done += len(rungs)
     progress(total, total)
     return curves

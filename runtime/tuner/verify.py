@@ -37,7 +37,7 @@ def careful(target: float) -> float:
 
 
 class Detent(msgspec.Struct, frozen=True):
-    """A detent's table: what single measurements add up to, and what all linears together measured."""
+    """A detent's table: what single measurements add up to, and what was measured with all at work."""
 
     target_pct: float
     k_chunk: KChunk
@@ -112,25 +112,40 @@ class Verifier:
         """Single steps, cheapest for their worth first, while more than GOOD_ENOUGH_PCT is left."""
         too_much: dict[LinearKind, int] = {}
         while self._pct(table) < aim - GOOD_ENOUGH_PCT:
-            steps = list(self._steps(table, too_much))
+            steps = list(self._steps(table, too_much, aim))
             if not steps or next(tries, None) is None:
                 break
             kind, k = min(steps, key=lambda step: self._cost_per_worth(table, step))
-            risen = msgspec.structs.replace(table, **{kind: k})
+            risen = _with(table, kind, k)
             if self._pct(risen) <= aim:
                 table = risen
             else:
                 too_much[kind] = k
         return table
 
-    def _steps(self, table: KChunk, too_much: Mapping[LinearKind, int]) -> Iterator[tuple[LinearKind, int]]:
-        """Every kind's next rung, or half the way to what was found too much; the first rung or none."""
+    def _steps(
+        self, table: KChunk, too_much: Mapping[LinearKind, int], aim: float
+    ) -> Iterator[tuple[LinearKind, int]]:
+        """Every kind's next rung, or half the way to what was found too much; of one that corrects nothing
+        every rung that should fit, for the start costs most of it, and the smallest.
+        """
         for kind in LINEAR_KINDS:
             now, limit = getattr(table, kind), too_much.get(kind)
-            rung = min((k for k in self.costs.added[kind] if k > now), default=now)
+            rungs = [k for k in self.costs.added[kind] if k > now]
+            if not now:
+                yield from ((kind, k) for k in self._first_rungs(table, kind, rungs, limit, aim))
+                continue
+            rung = min(rungs, default=now)
             k = rung if limit is None or rung < limit else (now + limit) // 2
-            if k > now and (now or k == rung):
+            if k > now:
                 yield kind, k
+
+    def _first_rungs(
+        self, table: KChunk, kind: LinearKind, rungs: Sequence[int], limit: int | None, aim: float
+    ) -> list[int]:
+        """Where to begin with a kind; below half of what was too much, or the search would creep down."""
+        below = [k for k in rungs if limit is None or k <= limit // 2 or k == rungs[0] < limit]
+        return [k for k in below if k == rungs[0] or self.predicted(_with(table, kind, k)) <= aim]
 
     def _cost_per_worth(self, table: KChunk, step: tuple[LinearKind, int]) -> float:
         kind, k = step
@@ -177,6 +192,10 @@ def _richer(one: KChunk, other: KChunk) -> KChunk:
 def _poorer(one: KChunk, other: KChunk) -> KChunk:
     """Of every kind the smaller k_chunk."""
     return KChunk(**{kind: min(getattr(one, kind), getattr(other, kind)) for kind in LINEAR_KINDS})
+
+
+def _with(table: KChunk, kind: LinearKind, k_chunk: int) -> KChunk:
+    return msgspec.structs.replace(table, **{kind: k_chunk})
 
 
 def _by_kind(table: KChunk) -> Mapping[LinearKind, int]:

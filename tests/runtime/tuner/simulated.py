@@ -18,13 +18,24 @@ class SimulatedDevice:
     """ratio: how many times longer the base takes than on an H200, with the same link.
 
     interaction: share that every further linear at work adds to the sum; the joint measurement shows it.
+    start_us: what correcting at all costs a kind. rest_us: of a step, per block, beside its linears.
     """
 
     joint_trials = 40
 
-    def __init__(self, ratio=1.0, interaction=0.0, link_gb_s=50.0, rungs=None, splits=(1, 2, 4)):
+    def __init__(
+        self,
+        ratio=1.0,
+        interaction=0.0,
+        link_gb_s=50.0,
+        rungs=None,
+        splits=(1, 2, 4),
+        start_us=0.0,
+        rest_us=0.0,
+    ):
         self.ratio, self.interaction, self.link = ratio, interaction, link_gb_s * 1e3
         self.splits, self._rungs = splits, rungs
+        self.start_us, self.rest_us = start_us, rest_us
         self.measured = []
 
     def base_us(self, kind):
@@ -42,9 +53,9 @@ class SimulatedDevice:
 
     def added(self, kind, n_tb, k):
         """More programs disturb the base, fewer need more batches one after the other."""
-        idle = n_tb * 0.0004
         if k == 0:
-            return idle
+            return 0.0
+        idle = self.start_us + n_tb * 0.0004
         batches = math.ceil(k * CHUNKS[kind] / (BATCH * n_tb / SEGMENTS[kind]))
         fetch = max(3.0 + 1.1 * batches, 3.0 + k * K_BYTES[kind] / self.link)
         hidden = 0.85 * self.base_us(kind)
@@ -61,7 +72,7 @@ class SimulatedDevice:
 
     @property
     def total(self):
-        return sum(map(self.base_us, LINEAR_KINDS))
+        return sum(map(self.base_us, LINEAR_KINDS)) + self.rest_us
 
 
 def every_assignment(device):

@@ -15,7 +15,7 @@ jobs = pytest.importorskip("runtime.tuner.jobs")
 class Curve:
     """A measurer with made-up times."""
 
-    joint_trials = 12
+    joint_trials, rest_us = 12, 0.0
 
     def base_us(self, kind):
         return {"qkv": 38.0, "o": 27.0, "gate_up": 85.0, "down": 52.0}[kind]

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from runtime.layers.base import LINEAR_KINDS
-from runtime.tuner.costs import MAX_PCT, Costs, added_us, knee, measured_curve, never_falling
+from runtime.tuner.costs import MAX_PCT, BaseTimes, Costs, added_us, knee, measured_curve, never_falling
 from runtime.tuner.grid import MOST_RUNGS, affordable, make_grid
 from runtime.tuner.search import DETENTS, LEVEL_PCT, at, equal_gain, gain, path
 
@@ -16,6 +16,8 @@ ENTRY = {"qkv": 5.6, "o": 5.5, "gate_up": 6.0, "down": 11.0}
 SLOPE = {"qkv": 0.05, "o": 0.03, "gate_up": 0.15, "down": 0.12}
 RUNGS = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 BUDGET = MAX_PCT / 100 * sum(BASE.values())
+# 4 % of the base.
+START = 0.04 * sum(BASE.values())
 
 
 def curve(kind, k):
@@ -32,23 +34,28 @@ def noisy(kind, k):
 
 
 def stairs(kind, k):
-    """Flat within a batch of 24, and the programs that wait for work cost a little from the start."""
-    return 0.4 + SLOPE[kind] * 24 * math.ceil(k / 24)
+    """Flat within a batch of 24."""
+    return 0.4 + SLOPE[kind] * 24 * math.ceil(k / 24) if k else 0.0
 
 
-def costs_of(added, rungs=RUNGS, other=0.0):
+def jump(kind, k):
+    """Correcting at all is dear; more channels are cheap."""
+    return START + 0.02 * SLOPE[kind] * k if k else 0.0
+
+
+def costs_of(added, rungs=RUNGS, rest=0.0):
     curves = {
         kind: measured_curve(BASE[kind], lambda k, kind=kind: BASE[kind] + added(kind, k), rungs, BUDGET)
         for kind in LINEAR_KINDS
     }
-    return Costs(BASE, curves, other)
+    return Costs(BaseTimes(BASE, rest), curves)
 
 
 def by_kind(table):
     return {kind: getattr(table, kind) for kind in LINEAR_KINDS}
 
 
-@pytest.mark.parametrize("added", [curve, free_until, noisy, stairs])
+@pytest.mark.parametrize("added", [curve, free_until, noisy, stairs, jump])
 def test_path_grows_from_nothing_and_stays_within_its_slowdown(added):
     costs = costs_of(added)
     points = path(costs)
@@ -78,7 +85,7 @@ def brute_force_chain(costs, levels):
     return max(best)
 
 
-@pytest.mark.parametrize("added", [curve, stairs, noisy])
+@pytest.mark.parametrize("added", [curve, stairs, noisy, jump])
 def test_no_other_growing_path_is_worth_more(added, monkeypatch):
     monkeypatch.setattr("runtime.tuner.search.LEVEL_PCT", 5.0)
     costs = costs_of(added, rungs=(8, 24, 100))
@@ -87,7 +94,7 @@ def test_no_other_growing_path_is_worth_more(added, monkeypatch):
     assert total == pytest.approx(brute_force_chain(costs, levels), rel=1e-5)
 
 
-@pytest.mark.parametrize("added", [curve, free_until, noisy, stairs])
+@pytest.mark.parametrize("added", [curve, free_until, noisy, stairs, jump])
 def test_nothing_more_fits_at_the_right_end(added):
     costs = costs_of(added)
     last = path(costs)[-1]
@@ -128,11 +135,22 @@ def test_nothing_affordable_gives_the_zero_table_everywhere():
     assert at(points, 20).total == 0
 
 
-def test_being_ready_is_paid_once_anything_is_corrected():
+def test_only_kinds_that_correct_pay_for_it():
     costs = costs_of(stairs)
     alone = costs.pct({"qkv": 24, "o": 0, "gate_up": 0, "down": 0})
-    assert alone == pytest.approx(100 * (4 * 0.4 + 24 * SLOPE["qkv"]) / sum(BASE.values()))
+    assert alone == pytest.approx(100 * (0.4 + 24 * SLOPE["qkv"]) / sum(BASE.values()))
     assert costs.pct(dict.fromkeys(LINEAR_KINDS, 0)) == 0
+
+
+def test_a_budget_for_one_or_two_starts_is_spent_on_the_kinds_worth_most():
+    weights = {"qkv": 1.0, "o": 0.5, "gate_up": 3.0, "down": 2.0}
+    points = path(costs_of(jump), lambda kind, k: weights[kind] * gain(k))
+    assert at(points, 3.9).total == 0
+    for pct, wanted in ((5, {"gate_up"}), (10, {"gate_up", "down"}), (15, {"gate_up", "down", "qkv"})):
+        table = by_kind(at(points, pct))
+        assert {kind for kind, k in table.items() if k} == wanted
+        assert min(table[kind] for kind in wanted) >= 16
+    assert all(by_kind(at(points, 20)).values())
 
 
 def test_measuring_stops_when_the_budget_is_spent_and_never_falls():
@@ -143,7 +161,7 @@ def test_measuring_stops_when_the_budget_is_spent_and_never_falls():
         return 10.0 + {0: 0.0, 4: 1.0, 8: 0.5, 16: 3.0}.get(k, 99.0)
 
     found = measured_curve(10.0, steep, RUNGS, budget=2.0)
-    assert asked == [0, 4, 8, 16]
+    assert asked == [4, 8, 16]
     assert found == {0: 0.0, 4: 0.75, 8: 0.75, 16: 3.0}
 
 
@@ -155,8 +173,8 @@ def test_noise_is_evened_out_without_a_bias():
     assert sum(never_falling(values)) == pytest.approx(sum(values))
 
 
-def test_other_time_widens_the_budget():
-    assert at(path(costs_of(curve, other=200.0)), 10).total > at(path(costs_of(curve)), 10).total
+def test_the_rest_of_a_step_widens_the_budget():
+    assert at(path(costs_of(curve, rest=200.0)), 10).total > at(path(costs_of(curve)), 10).total
 
 
 def test_detents_take_the_last_table_that_fits():
@@ -178,9 +196,10 @@ def test_equal_costs_keep_the_largest_and_long_ladders_are_thinned():
 
 
 def test_the_knee_is_where_the_flat_part_ends():
-    found = {0: 0.2, 8: 0.3, 16: 0.4, 24: 3.0, 32: 6.0}
+    found = {0: 0.0, 8: 2.3, 16: 2.4, 24: 5.0, 32: 8.0}
     assert knee(found, base_us=20.0) == 16
-    assert knee({0: 0.2, 8: 9.0}, base_us=20.0) == 0
+    assert knee({0: 0.0, 8: 9.0}, base_us=20.0) == 8
+    assert knee({0: 0.0}, base_us=20.0) == 0
 
 
 def test_gain_follows_the_measured_perplexities():
@@ -193,10 +212,12 @@ def test_gain_follows_the_measured_perplexities():
 
 def test_impossible_base_times_are_refused():
     with pytest.raises(ValueError, match="positive"):
-        Costs({"qkv": 0.0}, {})
+        BaseTimes({"qkv": 0.0})
+    with pytest.raises(ValueError, match="rest"):
+        BaseTimes(BASE, -1.0)
 
 
 def test_costs_between_rungs_lie_on_a_line():
-    found = {0: 1.0, 8: 2.0, 16: 6.0}
-    assert [added_us(found, k) for k in (0, 4, 8, 12, 16, 20)] == [1.0, 2.0, 2.0, 4.0, 6.0, 6.0]
+    found = {0: 0.0, 8: 2.0, 16: 6.0}
+    assert [added_us(found, k) for k in (0, 4, 8, 12, 16, 20)] == [0.0, 2.0, 2.0, 4.0, 6.0, 6.0]
     assert [added_us({8: 2.0, 16: 6.0}, k) for k in (0, 8, 12)] == [0.0, 2.0, 4.0]

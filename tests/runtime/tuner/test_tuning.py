@@ -6,12 +6,12 @@ import random
 import pytest
 
 from runtime.layers.base import LINEAR_KINDS
-from runtime.protocol.events import KChunk
+from runtime.protocol.events import KChunk, SlowdownPoint
 from runtime.tuner import tuning
-from runtime.tuner.costs import MAX_PCT
+from runtime.tuner.costs import MAX_PCT, BaseTimes, Costs
 from runtime.tuner.launches import choose_launches, common_launches
 from runtime.tuner.search import DETENTS, at, equal_gain, gain
-from runtime.tuner.verify import PROMISE_PCT, careful
+from runtime.tuner.verify import PROMISE_PCT, Verifier, careful
 from tests.runtime.tuner.simulated import K_BYTES, SimulatedDevice, best_worth, every_assignment
 
 SMALL = {"rungs": (4, 8, 16, 32, 64), "splits": (1, 4)}
@@ -24,8 +24,8 @@ def worth_of(table):
 @pytest.mark.parametrize("ratio", [1.0, 2.7, 6.7])
 def test_fetch_programs_are_nearly_the_best_of_all_choices(ratio):
     device = SimulatedDevice(ratio, **SMALL)
-    base = {kind: device.base_us(kind) for kind in LINEAR_KINDS}
-    curves = tuning.measured_curves(device, base, lambda done, total: None)
+    base = tuning.base_times(device)
+    curves = tuning.measured_curves(device, base)
     chosen = choose_launches(base, curves, equal_gain)
 
     def value(launches):
@@ -88,6 +88,57 @@ def test_tables_are_nearly_as_good_as_any_that_fit(ratio):
     for detent in DETENTS[1:]:
         best = max(best_worth(device, n, detent, equal_gain) for n in every_assignment(device))
         assert worth_of(at(found.path, detent)) >= 0.75 * best
+
+
+MODEL_US = {"start_us": 1.8, "rest_us": 12.0}
+WORTH = {"qkv": 1.0, "o": 0.5, "gate_up": 3.0, "down": 2.0}
+
+
+def weighted(kind, k):
+    return WORTH[kind] * gain(k)
+
+
+@pytest.mark.parametrize("interaction", [0.0, 0.1, -0.1])
+def test_where_starts_are_dear_the_kinds_worth_most_come_first(interaction):
+    """A start is 3.6 % of a block: 5 % affords one kind, 10 % two."""
+    device = SimulatedDevice(1.0, interaction, **MODEL_US)
+    found = tuning.run(device, weighted)
+    tables = {d.target_pct: d.k_chunk for d in found.detents}
+    working = {pct: {kind for kind in LINEAR_KINDS if getattr(table, kind)} for pct, table in tables.items()}
+    assert working[2.5] == set()
+    assert working[5.0] == {"gate_up"}
+    assert working[10.0] >= {"gate_up", "down"}
+    for detent in found.detents:
+        assert detent.measured_pct <= detent.target_pct
+        assert at(found.path, detent.target_pct) == detent.k_chunk
+    for earlier, later in itertools.pairwise(found.path):
+        assert all(getattr(earlier.k_chunk, kind) <= getattr(later.k_chunk, kind) for kind in LINEAR_KINDS)
+
+
+def test_where_starts_are_dear_tables_are_nearly_as_good_as_any_that_fit():
+    device = SimulatedDevice(1.0, rungs=(1, 4, 8, 16, 32, 64), splits=(1, 4), **MODEL_US)
+    found = tuning.run(device, weighted)
+    for detent in DETENTS[1:]:
+        best = max(best_worth(device, n, detent, weighted) for n in every_assignment(device))
+        table = at(found.path, detent)
+        assert sum(weighted(kind, getattr(table, kind)) for kind in LINEAR_KINDS) >= 0.75 * best
+
+
+@pytest.mark.parametrize(("aim_pct", "wanted"), [(10.0, 8), (3.5, 1)])
+def test_a_kind_begins_where_its_start_pays_and_fits(aim_pct, wanted):
+    """A start of 2 us and a curve that is flat up to 8; the path has no table, and there is one step."""
+    curve = {0: 0.0, 1: 2.0, 8: 2.2, 64: 7.0}
+    costs = Costs(BaseTimes(dict.fromkeys(LINEAR_KINDS, 15.0)), dict.fromkeys(LINEAR_KINDS, curve))
+    points = (SlowdownPoint(0.0, KChunk()),)
+    verifier = Verifier(
+        costs, points, lambda table: costs.pct(by_kind(table)), trials=2, margin=lambda _: 0.0
+    )
+    *_, detent = verifier.detents((aim_pct,))
+    assert sorted(by_kind(detent.k_chunk).values()) == [0, 0, 0, wanted]
+
+
+def by_kind(table):
+    return {kind: getattr(table, kind) for kind in LINEAR_KINDS}
 
 
 def test_bytes_can_be_what_counts():

@@ -15,8 +15,8 @@ from kernels.gpu.dec.reference import correction
 from kernels.gpu.dec.selection import new_selection
 from kernels.gpu.prepare import Prepared, prepare
 from runtime.bench.gpu_timing import copies_needed
-from runtime.layers.device_products import Weights, by_chunk, multiply_prepared, product_warps
-from runtime.tuner.device_block import cloned
+from runtime.layers.device_products import PackedWeights, extras_of, multiply_prepared, product_warps
+from runtime.tuner.random_model import cloned
 from runtime.tuner.replays import Replay
 
 Row = dict[str, Any]
@@ -29,7 +29,7 @@ _SMALL = ((8, 2), (16, 2), (16, 4), (8, 8))
 _REPLAYS = 21
 
 
-def fetch_rows(name: str, make: Callable[[Shape], Weights], shapes: Sequence[Shape]) -> Iterator[Row]:
+def fetch_rows(name: str, make: Callable[[Shape], PackedWeights], shapes: Sequence[Shape]) -> Iterator[Row]:
     """For every matrix and way of fetching: the product's time and, by k_chunk, the ratio to it."""
     for shape in shapes:
         weights = make(shape)
@@ -38,13 +38,13 @@ def fetch_rows(name: str, make: Callable[[Shape], Weights], shapes: Sequence[Sha
             yield {"weights": name, "matrix": f"{shape[0]}x{shape[1]}"} | _measured(weights, residual, config)
 
 
-def configs(weights: Weights) -> tuple[FetchConfig, ...]:
+def configs(weights: PackedWeights) -> tuple[FetchConfig, ...]:
     """From few loads in flight to many; the list is read ahead, which takes fewer registers at the peak."""
     chosen = _LARGE if product_warps(weights) <= 2 else _SMALL
     return tuple(FetchConfig(rows, splits, True) for rows, splits in chosen)
 
 
-def fetch_tasks(make: Callable[[Shape], Weights], shape: Shape) -> Iterator[Callable[[], object]]:
+def fetch_tasks(make: Callable[[Shape], PackedWeights], shape: Shape) -> Iterator[Callable[[], object]]:
     """Every kernel that `fetch_rows` needs, to compile it."""
     words = torch.zeros(shape[1], shape[0] // 8, dtype=torch.int32, device=DEVICE)
     residual = ResidualRows(words, torch.ones(shape[0], device=DEVICE))
@@ -52,14 +52,14 @@ def fetch_tasks(make: Callable[[Shape], Weights], shape: Shape) -> Iterator[Call
         yield partial(_run, make, shape, residual, number)
 
 
-def _run(make: Callable[[Shape], Weights], shape: Shape, residual: ResidualRows, number: int) -> None:
+def _run(make: Callable[[Shape], PackedWeights], shape: Shape, residual: ResidualRows, number: int) -> None:
     weights = make(shape)
     for config in configs(weights)[number : number + 1]:
         prepared, fetch = _ready(weights, residual, config)
         multiply_prepared(weights, prepared, torch.empty(1, shape[0], device=DEVICE), fetch)
 
 
-def _measured(weights: Weights, residual: ResidualRows, config: FetchConfig) -> Row:
+def _measured(weights: PackedWeights, residual: ResidualRows, config: FetchConfig) -> Row:
     prepared, fetch = _ready(weights, residual, config)
     out = torch.empty(1, weights.rows, device=weights.device)
     copies = [weights, *(cloned(weights) for _ in range(1, copies_needed(weights.nbytes)))]
@@ -69,7 +69,7 @@ def _measured(weights: Weights, residual: ResidualRows, config: FetchConfig) -> 
     x = torch.randn(weights.columns, device=weights.device)
     for k_chunk in K_CHUNKS:
         fetch.selection.set_k_chunk(k_chunk)
-        prepare(x, selection=fetch.selection, out=prepared)
+        prepare(x, selection=fetch.selection, out=prepared, extras=prepared.extras)
         added, base_us = fetching.added_to(base, _REPLAYS)
         row.setdefault("base us", base_us / len(copies))
         row[f"k {k_chunk}"] = 1 + added / base_us
@@ -78,14 +78,14 @@ def _measured(weights: Weights, residual: ResidualRows, config: FetchConfig) -> 
     return row | {"error": _error(weights, prepared, fetch)}
 
 
-def _ready(weights: Weights, residual: ResidualRows, config: FetchConfig) -> tuple[Prepared, Fetch]:
+def _ready(weights: PackedWeights, residual: ResidualRows, config: FetchConfig) -> tuple[Prepared, Fetch]:
     selection = new_selection(weights.columns, weights.device, K_CHUNKS[-1])
     x = torch.randn(weights.columns, device=weights.device)
-    prepared = prepare(x, selection=selection, by_chunk=by_chunk(weights))
+    prepared = prepare(x, selection=selection, extras=extras_of(weights))
     return prepared, new_fetch(residual, selection, config)
 
 
-def _error(weights: Weights, prepared: Prepared, fetch: Fetch) -> float:
+def _error(weights: PackedWeights, prepared: Prepared, fetch: Fetch) -> float:
     """Of the added correction, to float64 over the listed channels; the base must be the same bits."""
     out = torch.empty(1, weights.rows, device=weights.device)
     base = multiply_prepared(weights, prepared, out).clone()

@@ -1,7 +1,7 @@
-"""All kernels of a block compiled at once, by processes that share triton's cache: one after the other they
+"""All kernels of a tuning compiled at once, by processes that share triton's cache: one after the other they
 take longer than all of the measuring.
 
-`python -m runtime.tuner.compiling CASE I/N` compiles every Nth variant from the Ith on; CASE is JSON.
+`python -m runtime.tuner.compiling CASES I/N` compiles every Nth variant from the Ith on; CASES are JSON.
 """
 
 from __future__ import annotations
@@ -11,32 +11,34 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import msgspec
 import torch
 
 from kernels.gpu.dec.fetch import FetchConfig
-from runtime.layers.base import LinearKind
-from runtime.layers.device_products import product_warps
-from runtime.tuner.device_block import DeviceBlock
-from runtime.tuner.fetching import FetchShape, launches
+from runtime.layers.base import LINEAR_KINDS, LinearKind
+from runtime.model.spec import ModelSpec
+from runtime.model.weights import linear_shape
+from runtime.tuner.device_block import Call, DeviceBlock
+from runtime.tuner.fetching import launches
+from runtime.tuner.linear_inputs import LinearInputs
 from runtime.tuner.random_weights import makers
+from runtime.tuner.step_ends import ends_calls, measured_rows
 
 MOST_PROCESSES = 12
 # What a process takes of the device's memory.
 _PROCESS_BYTES = 1 << 30
 _POLL_S = 0.1
-
-
-Variant = tuple[DeviceBlock, dict[LinearKind, FetchConfig]]
+# A head of so many rows is compiled for as one of any larger vocabulary.
+_ENOUGH_ROWS = 24_576
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A block to compile for: base by name, (n_out, n_in) by kind, rows of products over their outputs."""
+    """A model and a base, by name, to compile for."""
 
     base: str
-    shapes: dict[LinearKind, tuple[int, int]]
-    ratio: float = 1.0
+    spec: ModelSpec
     link_gb_s: float = 50.0
 
 
@@ -59,34 +61,69 @@ def compile_all(cases: Sequence[Case], device: torch.device, limit_s: float = 24
 
 def run_part(cases: Sequence[Case], part: int, parts: int, device: torch.device) -> int:
     """Run this part's variants once; how many they were."""
-    variants = enumerate(variant for case in cases for variant in _variants(case, device))
     done = 0
-    for number, variant in variants:
+    for number, variant in enumerate(call for case in cases for call in variants(case, device)):
         if number % parts == part:
-            _run(*variant)
+            _run(variant)
             done += 1
-    torch.cuda.synchronize(device)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
     return done
 
 
-def _variants(
-    case: Case, device: torch.device
-) -> Iterator[tuple[DeviceBlock, dict[LinearKind, FetchConfig]]]:
-    """Every linear without a fetch and with every way of fetching."""
+def variants(case: Case, device: torch.device) -> Iterator[Call]:
+    """First single linears, so that no two processes compile the same; then blocks, for what is left."""
+    block = _block(case, device)
+    yield from linear_variants(case, block, device)
+    yield from block_variants(case, block)
+
+
+def linear_variants(case: Case, block: DeviceBlock, device: torch.device) -> Iterator[Call]:
+    """Every linear without a fetch and with every way of fetching, and the ends of a step."""
+    inputs = LinearInputs({kind: linear_shape(case.spec, kind) for kind in LINEAR_KINDS}, device)
+    plain = block.linears({})
+    for kind in LINEAR_KINDS:
+        for config in (None, *_ways(case, block, kind)):
+            bound = plain if config is None else block.linears({kind: config})
+            for linears in bound:
+                yield partial(inputs.run, kind, linears[kind], config is not None)
+    yield partial(_run_ends, case.spec, device)
+
+
+def block_variants(case: Case, block: DeviceBlock) -> Iterator[Call]:
+    """Blocks corrected in one kind, and in those whose kernels depend on each other."""
+    ways = {kind: _ways(case, block, kind) for kind in LINEAR_KINDS}
+    yield from block.calls({})
+    for kind, configs in ways.items():
+        for config in configs:
+            yield from block.calls({kind: config})
+    for config in ways["qkv"]:
+        yield from block.calls({"qkv": config, "o": ways["o"][0]})
+    for config in ways["down"]:
+        yield from block.calls({"gate_up": ways["gate_up"][0], "down": config})
+
+
+def _block(case: Case, device: torch.device) -> DeviceBlock:
     makes = makers(case.base, device)
-    for kind, shape in case.shapes.items():
-        block = DeviceBlock({kind: shape}, makes, device, case.ratio, copies=len(makes), pinned=False)
-        yield block, {}
-        fetch_shape = FetchShape(*shape, product_warps(block.weights[0][kind]))
-        for config in launches(fetch_shape, case.link_gb_s).values():
-            yield block, {kind: config}
+    block = DeviceBlock(case.spec, makes, device, copies=len(makes), pinned=False)
+    block.start({})
+    return block
 
 
-def _run(block: DeviceBlock, fetching: dict[LinearKind, FetchConfig]) -> None:
+def _ways(case: Case, block: DeviceBlock, kind: LinearKind) -> list[FetchConfig]:
+    return list(launches(block.shapes[kind], case.link_gb_s).values())
+
+
+def _run_ends(spec: ModelSpec, device: torch.device) -> None:
+    rows = min(measured_rows(spec), _ENOUGH_ROWS)
+    for call in ends_calls(spec, device, rows, copies=1):
+        call()
+
+
+def _run(variant: Call) -> None:
     """One that fails does so again, with its reason, when it is measured."""
     try:
-        for call in block.calls(fetching, adding=True):
-            call()
+        variant()
     except Exception as error:
         print(f"compiling: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 

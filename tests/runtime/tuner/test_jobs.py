@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from runtime.errors import DecdecError
+from runtime.layers.base import LINEAR_KINDS
+from runtime.model.weights import linear_shape
 from runtime.progress import JobContext
 from runtime.store.locks import exclusive
 from runtime.tuner import jobs
@@ -94,6 +96,8 @@ def test_a_model_is_measured_by_the_shapes_of_its_config(monkeypatch):
     monkeypatch.setattr(gpu_model.torch.cuda, "device", lambda device: nullcontext())
     monkeypatch.setattr(gpu_model, "make_measurer", lambda *args: asked.append(args))
     gpu_model.model_measurer("m", "awq4", 0, JobContext.silent())
-    shapes, base, *_ = asked[0]
+    spec, base, *_ = asked[0]
     assert base == "awq4"
+    shapes = {kind: linear_shape(spec, kind) for kind in LINEAR_KINDS}
     assert shapes == {"qkv": (960, 576), "o": (576, 576), "gate_up": (3072, 576), "down": (576, 1536)}
+    assert (len(spec.layers), spec.vocab_size) == (30, 49152)

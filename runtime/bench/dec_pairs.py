@@ -1,4 +1,4 @@
-"""One linear at a time, input and product: with selection and fetch against without; its free part."""
+"""One linear at a time, as a step calls it: corrected against not; its free part."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 import torch
 
+from runtime.bench.dec_linears import LinearBlock
 from runtime.bench.shapes import LLAMA
 from runtime.layers.base import LinearKind
-from runtime.layers.device_products import product_warps
-from runtime.tuner.device_block import DeviceBlock
 from runtime.tuner.fetching import FetchShape, launches, rungs
 from runtime.tuner.measurer import NO_PROGRAMS, Launch
 from runtime.tuner.random_weights import makers
@@ -31,7 +30,7 @@ _REPLAYS = 11
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """base_us: input and product. added: microseconds more by launch and k_chunk."""
+    """base_us: input and product. added: microseconds more by launch and k_chunk, the smallest first."""
 
     shape: FetchShape
     base_us: float
@@ -40,7 +39,7 @@ class Pair:
     def best(self, limit_pct: float) -> tuple[int, Launch]:
         """The largest k_chunk that stays within a slowdown, and its launch; 0: nothing does."""
         allowed = limit_pct / 100 * self.base_us
-        points = ((k, n, us) for n, curve in self.added.items() for k, us in curve.items() if k)
+        points = ((k, n, us) for n, curve in self.added.items() for k, us in curve.items())
         fitting = [(k, n) for k, n, us in points if us <= allowed]
         return max(fitting, default=(0, NO_PROGRAMS), key=lambda found: (found[0], -found[1].programs))
 
@@ -60,15 +59,15 @@ class Pair:
 
 def measure_pair(kind: LinearKind, base: str, ratio: float, device: torch.device, link_gb_s: float) -> Pair:
     """All ways of fetching, k_chunk raised until the pair takes a third longer."""
-    block = DeviceBlock({kind: LLAMA.linears[kind]}, makers(base, device), device, ratio)
+    block = LinearBlock({kind: LLAMA.linears[kind]}, makers(base, device), device, ratio)
     reference = Replay(block.calls({}))
     base_us = reference.microseconds(21) / block.copies
-    shape = FetchShape(*LLAMA.linears[kind], product_warps(block.weights[0][kind]))
+    shape = block.shapes[kind]
     added: dict[Launch, dict[int, float]] = {}
     for launch, config in launches(shape, link_gb_s).items():
         graph, curve = Replay(block.calls({kind: config})), added.setdefault(launch, {})
-        for k in (0, *rungs(shape, config, _FARTHEST * base_us, link_gb_s)):
-            block.set_table({kind: k})
+        for k in rungs(shape, config, _FARTHEST * base_us, link_gb_s):
+            block.start({kind: k})
             curve[k] = graph.added_to(reference, _REPLAYS)[0] / block.copies
             if curve[k] > (_FARTHEST - 1) * base_us:
                 break
@@ -103,7 +102,7 @@ def describe(launch: Launch) -> str:
 
 def _pair_row(kind: LinearKind, ratio: float, pair: Pair) -> Row:
     row: Row = {"base rows": f"x{ratio:g}", "linear": kind, "base us": pair.base_us}
-    row["ready %"] = 100 * min(curve[0] for curve in pair.added.values()) / pair.base_us
+    row["start %"] = 100 * min(curve[min(curve)] for curve in pair.added.values() if curve) / pair.base_us
     for limit in LIMITS:
         k, launch = pair.best(limit)
         row[f"k <= {limit:g} %"] = f"{k} ({describe(launch)})" if k else 0

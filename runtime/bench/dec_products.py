@@ -15,9 +15,9 @@ from kernels.gpu.prepare import new_prepared, prepare
 from runtime.bench.gpu_timing import copies_needed
 from runtime.bench.shapes import LLAMA
 from runtime.layers.base import LinearKind
-from runtime.layers.device_products import Weights, by_chunk, multiply_prepared
-from runtime.tuner.device_block import cloned, random_residual
+from runtime.layers.device_products import PackedWeights, multiply_prepared
 from runtime.tuner.link import fetch_microseconds
+from runtime.tuner.random_model import cloned, random_residual
 from runtime.tuner.random_weights import makers
 from runtime.tuner.replays import Replay
 
@@ -56,9 +56,9 @@ def product_rows(
         torch.cuda.empty_cache()
 
 
-def product_microseconds(weights: Weights, x: Tensor) -> float:
+def product_microseconds(weights: PackedWeights, x: Tensor) -> float:
     """Time of one product, its input prepared, over rotated copies."""
-    prepared = prepare(x, out=new_prepared(1, weights.columns, x.device, by_chunk(weights)))
+    prepared = prepare(x, out=new_prepared(1, weights.columns, x.device))
     out = torch.empty(1, weights.rows, device=x.device)
     copies = [weights, *(cloned(weights) for _ in range(1, copies_needed(weights.nbytes)))]
     calls = [partial(multiply_prepared, copy, prepared, out) for copy in copies]

@@ -9,6 +9,7 @@ import triton
 
 from kernels.gpu.bitmap_pack import BitmapPlanes
 from kernels.gpu.bitmap_product_kernel import bitmap_product_kernel
+from kernels.gpu.digits import Extras
 from kernels.gpu.prepare import Prepared
 from kernels.gpu.primitives import launch
 
@@ -50,10 +51,12 @@ def bitmap_product(
     """The matrix times each vector of x: float32 [vectors, n_out].
 
     Levels 1 and 2 are summed exactly as integers of 30-bit x, level 3 in float32. ValueError if x has another
-    number of columns.
+    number of columns or was prepared by chunk.
     """
     if x.columns != planes.n_in:
         raise ValueError(f"x has {x.columns} columns, the matrix {planes.n_in}")
+    if x.by_chunk or Extras.DIGIT_SUMS | Extras.VALUES not in x.extras:
+        raise ValueError("a bitmap takes activations that were not prepared by chunk, with sums and values")
     chosen = config or bitmap_launch(planes)
     y = torch.empty(x.used, planes.n_out, dtype=torch.float32, device=planes.words.device)
     launch(

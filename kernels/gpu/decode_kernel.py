@@ -17,7 +17,7 @@ from kernels.gpu.decode_quads import traded
 from kernels.gpu.decode_stores import store_parts
 from kernels.gpu.group import group_lines, group_rows
 from kernels.gpu.saving import scratch
-from kernels.gpu.superstep import LISTED, PLAIN, superstep_registers
+from kernels.gpu.superstep import LISTED, PLAIN, read_superstep, superstep_registers
 
 
 @triton.jit
@@ -43,7 +43,8 @@ def _decoded(
     if KIND == LISTED:
         end = tl.load(group[1] + entry + 1)
     pointer = group[0] + step * (WIDTH * 32)
-    registers = superstep_registers(pointer, group, start, end, lane, WIDTH, KIND, STEPS, ASM)
+    read = read_superstep(pointer, group, start, end, lane, WIDTH, KIND, STEPS, False, ASM)
+    registers = superstep_registers(read, group, start, end, lane, WIDTH, KIND, STEPS, ASM)
     codes = ()
     for r in tl.static_range(8 * STEPS):
         code = registers[r]

@@ -11,6 +11,8 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from kernels.gpu.chunk_inputs import input_float
+
 
 @triton.jit
 def patches(
@@ -24,6 +26,17 @@ def patches(
 
 
 @triton.jit
+def column_values(
+    gathered: tl.tensor, column: tl.tensor, BATCH: tl.constexpr, USED: tl.constexpr, ASM: tl.constexpr
+) -> Any:
+    """Of each vector the values at the lanes' columns."""
+    values = ()
+    for m in tl.static_range(USED):
+        values = values + (input_float(gathered + column * BATCH + m, ASM),)
+    return values
+
+
+@triton.jit
 def patch_sums(
     begin: tl.tuple,
     columns: tl.tensor,
@@ -32,19 +45,26 @@ def patch_sums(
     lane: tl.tensor,
     warp: tl.tensor,
     BATCH: tl.constexpr,
+    USED: tl.constexpr,
     WARPS: tl.constexpr,
+    ASM: tl.constexpr,
 ) -> Any:
     """Per vector the lane's share of the patches' part, float32.
 
-    `begin`: the first round's column and delta, which are at hand, and the first and last round.
+    `begin`: the first round's deltas and the values at its columns, which are at hand, and the group's first
+    and last round.
     """
-    column, delta, first, last = begin
-    sums = ((lane * 0).to(tl.float32),) * BATCH
-    for base in range(first, last, WARPS):
+    delta, values, first, last = begin
+    sums = ()
+    for m in tl.static_range(USED):
+        sums = sums + (delta * values[m],)
+    column, delta = patches(columns, deltas, first + WARPS, last, lane, warp)
+    for base in range(first + WARPS, last, WARPS):
         next_column, next_delta = patches(columns, deltas, base + WARPS, last, lane, warp)
+        values = column_values(gathered, column, BATCH, USED, ASM)
         added = ()
-        for m in tl.static_range(BATCH):
-            added = added + (sums[m] + delta * tl.load(gathered + column * BATCH + m),)
+        for m in tl.static_range(USED):
+            added = added + (sums[m] + delta * values[m],)
         sums = added
         column = next_column
         delta = next_delta

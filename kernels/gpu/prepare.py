@@ -10,8 +10,9 @@ from torch import Tensor
 
 from kernels.gpu.chaining import launch_chained
 from kernels.gpu.dec.selection import Selection
+from kernels.gpu.digits import CHUNK, Extras
 from kernels.gpu.fields import LANES, STEP_COLUMNS
-from kernels.gpu.prepare_kernel import CHUNK, prepare_kernel
+from kernels.gpu.prepare_kernel import prepare_kernel
 
 MOST_VECTORS = 8
 # Steps of zeros after the last: what a warp without further work multiplies with.
@@ -36,13 +37,17 @@ class Prepared:
     Every value is `number * x_scale` with an integer of 30 bits and sign, in four signed base-256 digits.
 
     digits      int32 [steps, batch, 32 lanes, 4]: the B fragments of mma, digit d of half t in column 2 d +
-    t. digit_sums  int32 [batch, chunks of 1024 columns, 4]. group_sums  float32 [batch, steps]: sums of the
-    values in groups of 128 columns. gathered    float32 [columns padded, batch]: the values, for single
-    columns. x_scale     float32 [batch]: a power of two, or NaN when the vector is not finite.
+    t. x_scale  float32 [batch, chunks of 1024 columns]: powers of two, NaN where the chunk is not finite.
+    After a norm, `eps` of it is set and 1 / rms left out of all values: squares float32 [batch, chunks] has
+    the sums that make it.
 
-    By chunk, no program looks at the whole vector, which is faster: x_scale is float32 [batch, chunks], NaN
-    where the chunk is not finite; digit_sums and gathered stay empty; and after a norm, `eps` of it is set
-    and 1 / rms left out of the values: squares float32 [batch, chunks] has the sums that make it.
+    Of `extras`, products of one kind of weights need some, and only those have been filled:
+    GROUP_SUMS  group_sums  float32 [batch, steps]: sums of the values in groups of 128 columns.
+    DIGIT_SUMS  digit_sums  int32 [batch, chunks, 4, 8]: of each digit, in each step of the chunk.
+    VALUES      gathered    float32 [columns padded, batch]: the values, for single columns.
+
+    Not by chunk, which is slower, for every program looks at the whole vector: x_scale is float32 [batch],
+    digit_sums int32 [batch, chunks, 4], squares stay empty, and nothing is left out of the values.
     """
 
     used: int
@@ -53,7 +58,8 @@ class Prepared:
     gathered: Tensor
     x_scale: Tensor
     squares: Tensor
-    by_chunk: bool = False
+    by_chunk: bool = True
+    extras: Extras = Extras.NOTHING
     eps: float | None = None
 
     @property
@@ -66,8 +72,15 @@ class Prepared:
         """Chunks of 1024 columns."""
         return self.digits.shape[0] * STEP_COLUMNS // CHUNK
 
+    def require(self, columns: int, extras: Extras) -> None:
+        """Raise ValueError unless this is by chunk, of so many columns, and has these extras."""
+        if self.columns != columns:
+            raise ValueError(f"x has {self.columns} columns, the weights have {columns}")
+        if not self.by_chunk or extras not in self.extras:
+            raise ValueError(f"the product takes activations that were prepared by chunk, with {extras!r}")
 
-def new_prepared(used: int, columns: int, device: torch.device, by_chunk: bool = False) -> Prepared:
+
+def new_prepared(used: int, columns: int, device: torch.device, by_chunk: bool = True) -> Prepared:
     """Buffers for `used` vectors, contents undefined; give them to `prepare` again and again."""
     if not 1 <= used <= MOST_VECTORS:
         raise ValueError(f"a product takes 1 to {MOST_VECTORS} vectors, not {used}")
@@ -76,6 +89,8 @@ def new_prepared(used: int, columns: int, device: torch.device, by_chunk: bool =
     chunks = -(-steps * STEP_COLUMNS // CHUNK)
     steps = chunks * CHUNK // STEP_COLUMNS
 
+    sums = (4, CHUNK // STEP_COLUMNS) if by_chunk else (4,)
+
     def floats(*shape: int) -> Tensor:
         return torch.empty(shape, dtype=torch.float32, device=device)
 
@@ -83,9 +98,9 @@ def new_prepared(used: int, columns: int, device: torch.device, by_chunk: bool =
         used=used,
         columns=columns,
         digits=torch.empty(steps, batch, LANES, 4, dtype=torch.int32, device=device),
-        digit_sums=torch.empty(batch, 0 if by_chunk else chunks, 4, dtype=torch.int32, device=device),
+        digit_sums=torch.empty(batch, chunks, *sums, dtype=torch.int32, device=device),
         group_sums=floats(batch, steps),
-        gathered=floats(0 if by_chunk else chunks * CHUNK, batch),
+        gathered=floats(chunks * CHUNK, batch),
         x_scale=floats(batch, chunks) if by_chunk else floats(batch),
         squares=floats(batch, chunks if by_chunk else 0),
         by_chunk=by_chunk,
@@ -103,7 +118,8 @@ def prepare(
     order: Tensor | None = None,
     selection: Selection | None = None,
     out: Prepared | None = None,
-    by_chunk: bool = False,
+    by_chunk: bool = True,
+    extras: Extras = Extras.ALL,
     asm: bool | None = None,
 ) -> Prepared:
     """Digits of x [columns] or [1 to 8, columns], bf16 or float32.
@@ -113,7 +129,8 @@ def prepare(
     `order[j]` (int32 [columns]).
     `selection` is filled with the channels to correct, chosen among the columns before any order by the
     values after all factors; for one vector only. `out` are buffers of `new_prepared` to fill; without
-    them `by_chunk` says which are made. Raises ValueError for shapes that do not fit.
+    them `by_chunk` says which are made. `extras`: what the product will need (`Prepared`). Raises
+    ValueError for shapes that do not fit.
     """
     rows = x.reshape(-1, x.shape[-1])
     if not rows.is_contiguous():
@@ -127,12 +144,14 @@ def prepare(
         raise ValueError(f"the gated half has shape {tuple(up.shape)}, not {tuple(x.shape)}")
     if selection is not None and (rows.shape[0] > 1 or selection.columns != rows.shape[1]):
         raise ValueError(f"a selection among {selection.columns} channels does not fit {tuple(rows.shape)}")
-    prepared = out if out is not None else new_prepared(rows.shape[0], rows.shape[1], rows.device, by_chunk)
+    buffers = out if out is not None else new_prepared(rows.shape[0], rows.shape[1], rows.device, by_chunk)
+    left_out = eps if buffers.by_chunk and norm is not None else None
+    prepared = replace(buffers, extras=extras, eps=left_out)
     if (prepared.used, prepared.columns) != tuple(rows.shape):
         raise ValueError(f"buffers for {prepared.used} x {prepared.columns} do not fit {tuple(rows.shape)}")
     other = norm if norm is not None else up
     _launch(rows, other, factors, order, selection, prepared, eps, _prologue(norm, up, gelu), asm)
-    return replace(prepared, eps=eps if prepared.by_chunk and norm is not None else None)
+    return prepared
 
 
 def _prologue(norm: Tensor | None, up: Tensor | None, gelu: bool) -> Prologue:
@@ -191,6 +210,7 @@ def _launch(
         FACTORS=factors is not None,
         ORDERED=order is not None,
         SELECT=selection is not None,
+        EXTRAS=int(prepared.extras),
         BY_CHUNK=prepared.by_chunk,
         BATCH=prepared.batch,
         USED=prepared.used,

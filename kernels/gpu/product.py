@@ -10,11 +10,14 @@ from torch import Tensor
 from kernels.gpu.chaining import launch_chained
 from kernels.gpu.dec.fetch import Fetch
 from kernels.gpu.dec.launching import check_fetch, fetch_constants, fetch_pointers, fetch_sizes
+from kernels.gpu.digits import Extras
 from kernels.gpu.planes import MANY_GROUPS, DevicePlanes
 from kernels.gpu.prepare import Prepared
 from kernels.gpu.product_kernel import product_kernel
 from kernels.gpu.saving import scratch_asm
 
+# What a product with planes needs of an input.
+EXTRAS = Extras.DIGIT_SUMS | Extras.VALUES
 # One kernel for all widths up to 7680 columns.
 _FEWEST_CHUNKS = 8
 _SOME_GROUPS = 700
@@ -89,15 +92,12 @@ def product(
     """scale * q @ x for each prepared vector: [used, rows] in `dtype` (float32 or bfloat16) or in `out`,
     with the `epilogue`.
 
-    The dense part and the escapes are summed as integers, so that they are the same bits for every launch
-    configuration; the few patches are added in float32. With `fetch` the first programs fill
+    Sums are exact integers within a superstep and float32 beyond, the same bits in every run of one launch
+    configuration. With `fetch` the first programs fill
     `fetch.partial`; `out` is then still to be corrected (`dec.correction.add_correction`). Raises ValueError
     when shapes do not match.
     """
-    if prepared.columns != planes.columns:
-        raise ValueError(f"x has {prepared.columns} columns, the weights have {planes.columns}")
-    if prepared.by_chunk:
-        raise ValueError("products of planes take activations that were prepared whole")
+    prepared.require(planes.columns, EXTRAS)
     check_fetch(fetch, prepared.used, planes.columns, planes.rows)
     if out is None:
         out = torch.empty(prepared.used, planes.rows, dtype=dtype, device=planes.device)
@@ -111,6 +111,7 @@ def product(
         prepared.digit_sums,
         prepared.gathered,
         prepared.x_scale,
+        prepared.squares,
         out,
         epilogue.pointer(out),
         *fetch_pointers(fetch, out),
@@ -118,13 +119,17 @@ def product(
         planes.steps // planes.unroll,
         planes.steps % planes.unroll,
         prepared.chunks,
+        prepared.columns,
+        0.0 if prepared.eps is None else prepared.eps,
         *fetching,
         BATCH=prepared.batch,
         USED=prepared.used,
         UNROLL=planes.unroll,
+        WHOLE=planes.steps >= planes.unroll,
         TAIL=planes.steps % planes.unroll > 0,
         KINDS=planes.kinds,
         ROW_SCALES=planes.scale.numel() > 1,
+        NORMED=prepared.eps is not None,
         CHUNKS=chunk_bound(prepared),
         SPACE=scratch_asm(config.warps, planes.unroll, planes.kinds),
         asm=asm,

@@ -1,4 +1,8 @@
-"""The long part of the product: a group of 8 rows decoded and multiplied, superstep by superstep."""
+"""The long part of the product: a group of 8 rows decoded and multiplied, superstep by superstep.
+
+Lane 4 g + c has the sum of digit c for row g. In a superstep, which is part of one chunk, it is an exact
+integer, less what the codes' zero point adds; then it is scaled as its chunk is, and added up in float32.
+"""
 
 # Triton's tuples grow by `+` alone, and a constexpr `if` must stand by itself.
 # ruff: noqa: RUF005, SIM102
@@ -11,32 +15,58 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.primitives import load_shared_input4
-from kernels.gpu.superstep import LISTED, PLAIN, superstep_registers
+from kernels.gpu.chaining import follow
+from kernels.gpu.chunk_inputs import chunk_scale, digit_sum
+from kernels.gpu.ordered_loads import ordered_input4
+from kernels.gpu.outputs import norm_squares, outputs_before
+from kernels.gpu.patches import column_values
+from kernels.gpu.superstep import ESCAPED, LISTED, PLAIN, read_superstep, superstep_registers
 from kernels.gpu.tensor_cores import mma
+
+# Words of a superstep that a lane can have on their way while it waits for the kernel before.
+_MOST_AHEAD = tl.constexpr(16)
 
 
 @triton.jit
-def _accumulate(
-    sums: tl.tensor,
-    registers: tl.tensor,
-    digits: tl.tensor,
-    SIGNED: tl.constexpr,
+def _add_superstep(
+    totals: tl.tuple,
+    registers: tl.tuple,
+    inputs: tl.tuple,
+    step: tl.tensor,
+    taken: tl.tensor,
+    lane: tl.tensor,
+    WIDTH: tl.constexpr,
+    KIND: tl.constexpr,
     BATCH: tl.constexpr,
+    USED: tl.constexpr,
     STEPS: tl.constexpr,
     ASM: tl.constexpr,
 ) -> Any:
-    """Add a superstep to the mma accumulators, four a vector; `digits` points at its first step's."""
+    """Add STEPS steps from `step` on to the float32 sums of all vectors, where `taken`."""
+    digits, digit_sums, x_scale, chunks = inputs
+    SIGNED: tl.constexpr = KIND != PLAIN or WIDTH == 8
+    # Odd registers of narrow plain planes come 2^WIDTH too large, and the even ones' sums are made so.
+    SHIFT: tl.constexpr = WIDTH if WIDTH <= 4 and KIND == PLAIN else 0
+    ZERO: tl.constexpr = 0 if WIDTH == 8 else (1 << (WIDTH - 1)) - (KIND == ESCAPED)
+    own = digits + step * (BATCH * 128) + lane * 4
+    sums = (lane * 0,) * (4 * USED)
     for s in tl.static_range(STEPS):
         r = registers[8 * s : 8 * s + 8]
         added = ()
-        for m in tl.static_range(BATCH):
-            b0, b1, b2, b3 = load_shared_input4(digits + (s * BATCH + m) * 128, ASM)
+        for m in tl.static_range(USED):
+            b0, b1, b2, b3 = ordered_input4(own + (s * BATCH + m) * 128, ASM)
             c = sums[4 * m : 4 * m + 4]
             c = mma(r[0], r[1], r[2], r[3], b0, b1, c[0], c[1], c[2], c[3], SIGNED, ASM)
             added = added + mma(r[4], r[5], r[6], r[7], b2, b3, c[0], c[1], c[2], c[3], SIGNED, ASM)
         sums = added
-    return sums
+    added = ()
+    for m in tl.static_range(USED):
+        dot = sums[4 * m] * (1 << SHIFT) + sums[4 * m + 3]
+        if ZERO > 0:
+            dot -= digit_sum(digit_sums + m * chunks * 32, step, lane, STEPS, ASM) * (ZERO << SHIFT)
+        scale = chunk_scale(x_scale + m * chunks, step, taken, SHIFT, ASM)
+        added = added + (totals[m] + dot.to(tl.float32) * scale,)
+    return added
 
 
 @triton.jit
@@ -52,80 +82,111 @@ def _bounds(starts: tl.tensor, at: tl.tensor, last: tl.tensor, KIND: tl.constexp
 
 
 @triton.jit
-def _group_sums(
-    group: tl.tensor,
-    lane: tl.tensor,
-    warp: tl.tensor,
-    digits: tl.tensor,
-    whole: tl.tensor,
-    tail: tl.tensor,
-    WIDTH: tl.constexpr,
-    KIND: tl.constexpr,
+def _early_inputs(
+    given: tl.tuple,
     BATCH: tl.constexpr,
-    UNROLL: tl.constexpr,
-    TAIL: tl.constexpr,
-    WARPS: tl.constexpr,
+    USED: tl.constexpr,
+    NORMED: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    ADD: tl.constexpr,
+    BIAS: tl.constexpr,
+    CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> Any:
-    """Per vector the lane's share of 2^WIDTH (or 1) * sum(code * digit), digit number lane % 4: tuple of
-    int32.
+    """Waits for the kernels before; then of each vector what the end needs, and would wait for there.
 
-    The warps take turns at supersteps; one that has none left repeats the last one with digits of zero, which
-    follow the digits of the last step.
+    First the outputs' values before, then the norm's squares, then the first patches' inputs.
     """
-    SIGNED: tl.constexpr = KIND != PLAIN or WIDTH == 8
-    STEP: tl.constexpr = BATCH * 128
-    steps = whole * UNROLL + tail
-    sums = (lane * 0,) * (4 * BATCH)
+    out, bias, row, rows, squares, chunks, gathered, column = given
+    follow(CHAINED)
+    before = ()
+    sums = ()
+    for m in tl.static_range(USED):
+        before = before + (outputs_before(out, bias, m * rows + row, row, row < rows, ADD, BIAS),)
+        sums = sums + (norm_squares(squares, m, chunks, NORMED, CHUNKS),)
+    return before + sums + column_values(gathered, column, BATCH, USED, ASM)
+
+
+# fmt: off
+@triton.jit
+def _group_sums(
+    group: tl.tuple, inputs: tl.tuple, given: tl.tuple, early: tl.tuple, lane: tl.tensor, warp: tl.tensor,
+    whole: tl.tensor, tail: tl.tensor, WIDTH: tl.constexpr, KIND: tl.constexpr, BATCH: tl.constexpr,
+    USED: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr, TAIL: tl.constexpr, NORMED: tl.constexpr,
+    CHUNKS: tl.constexpr, ADD: tl.constexpr, BIAS: tl.constexpr, WARPS: tl.constexpr, CHAINED: tl.constexpr,
+    ASM: tl.constexpr,
+) -> Any:
+    # fmt: on
+    """Per vector the lane's share of sum(weight * x) over the planes, over what its digit counts; and what
+    `_early_inputs` gives.
+
+    The warps take turns at supersteps; one that has none left repeats the last one for nothing.
+    """
+    totals = ((lane * 0).to(tl.float32),) * USED
     start, end = _bounds(group[1], warp, whole + tail - 1, KIND)
+    FEW: tl.constexpr = WIDTH * UNROLL <= _MOST_AHEAD
     for first in range(0, whole, WARPS):
+        if AHEAD and not FEW:
+            if first == 0:
+                early = _early_inputs(given, BATCH, USED, NORMED, CHUNKS, ADD, BIAS, CHAINED, ASM)
         at = tl.minimum(first + warp, whole - 1)
-        step = tl.where(first + warp < whole, at * UNROLL, steps)
-        later_start, later_end = _bounds(group[1], first + warp + WARPS, whole - 1, KIND)
         words = group[0] + at * (UNROLL * WIDTH * 32)
-        registers = superstep_registers(words, group, start, end, lane, WIDTH, KIND, UNROLL, ASM)
-        sums = _accumulate(sums, registers, digits + step * STEP + lane * 4, SIGNED, BATCH, UNROLL, ASM)
+        read = read_superstep(words, group, start, end, lane, WIDTH, KIND, UNROLL, AHEAD and FEW, ASM)
+        if AHEAD and FEW:
+            if first == 0:
+                early = _early_inputs(given, BATCH, USED, NORMED, CHUNKS, ADD, BIAS, CHAINED, ASM)
+        later_start, later_end = _bounds(group[1], first + warp + WARPS, whole - 1, KIND)
+        registers = superstep_registers(read, group, start, end, lane, WIDTH, KIND, UNROLL, ASM)
+        taken = first + warp < whole
+        totals = _add_superstep(
+            totals, registers, inputs, at * UNROLL, taken, lane, WIDTH, KIND, BATCH, USED, UNROLL, ASM
+        )
         start = later_start
         end = later_end
     if TAIL:
         for first in range(0, tail, WARPS):
             at = tl.minimum(first + warp, tail - 1)
-            step = tl.where(first + warp < tail, whole * UNROLL + at, steps)
+            step = whole * UNROLL + at
             start, end = _bounds(group[1], whole + at, whole + tail - 1, KIND)
-            words = group[0] + (whole * UNROLL + at) * (WIDTH * 32)
-            registers = superstep_registers(words, group, start, end, lane, WIDTH, KIND, 1, ASM)
-            sums = _accumulate(sums, registers, digits + step * STEP + lane * 4, SIGNED, BATCH, 1, ASM)
-    FACTOR: tl.constexpr = 1 << WIDTH if WIDTH <= 4 and KIND == PLAIN else 1
-    combined = ()
-    for m in tl.static_range(BATCH):
-        combined = combined + (sums[4 * m] * FACTOR + sums[4 * m + 3],)
-    return combined
+            words = group[0] + step * (WIDTH * 32)
+            read = read_superstep(words, group, start, end, lane, WIDTH, KIND, 1, False, ASM)
+            registers = superstep_registers(read, group, start, end, lane, WIDTH, KIND, 1, ASM)
+            taken = first + warp < tail
+            totals = _add_superstep(
+                totals, registers, inputs, step, taken, lane, WIDTH, KIND, BATCH, USED, 1, ASM
+            )
+    return totals, early
 
 
+# fmt: off
 @triton.jit
 def plane_sums(
-    group: tl.tensor,
-    width: tl.tensor,
-    lane: tl.tensor,
-    warp: tl.tensor,
-    digits: tl.tensor,
-    whole: tl.tensor,
-    tail: tl.tensor,
-    KINDS: tl.constexpr,
-    BATCH: tl.constexpr,
-    UNROLL: tl.constexpr,
-    TAIL: tl.constexpr,
-    WARPS: tl.constexpr,
+    group: tl.tuple, width: tl.tensor, inputs: tl.tuple, given: tl.tuple, lane: tl.tensor, warp: tl.tensor,
+    whole: tl.tensor, tail: tl.tensor, KINDS: tl.constexpr, BATCH: tl.constexpr, USED: tl.constexpr,
+    UNROLL: tl.constexpr, WHOLE: tl.constexpr, TAIL: tl.constexpr, NORMED: tl.constexpr,
+    CHUNKS: tl.constexpr, ADD: tl.constexpr, BIAS: tl.constexpr, WARPS: tl.constexpr, CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> Any:
-    """As `_group_sums`, in the form of the group; KINDS has a bit for each kind that occurs."""
-    sums = (lane * 0,) * BATCH
+    # fmt: on
+    """As `_group_sums`, in the form of the group; KINDS has a bit for each kind that occurs.
+
+    `inputs`: digits, digit_sums, x_scale and chunks of a `Prepared`. `given`: what `_early_inputs` reads.
+    """
+    # Weights depend on nothing: of a single vector the first superstep's are read before the kernel before
+    # has ended. For several, every form of a group would read too much of them in its own code.
+    AHEAD: tl.constexpr = WHOLE and USED == 1
+    totals = ((lane * 0).to(tl.float32),) * USED
+    if AHEAD:
+        early = (given[2].to(tl.float32), tl.zeros([CHUNKS], tl.float32), totals[0])
+    else:
+        early = _early_inputs(given, BATCH, USED, NORMED, CHUNKS, ADD, BIAS, CHAINED, ASM)
     for kind in tl.static_range(0, 3):
         if (KINDS >> kind) & 1:
             if group[5] == kind:
                 for w in tl.static_range(2, 9 if kind == 0 else 7):
                     if width == w:
-                        sums = _group_sums(
-                            group, lane, warp, digits, whole, tail, w, kind, BATCH, UNROLL, TAIL, WARPS, ASM
-                        )
-    return sums
+                        totals, early = _group_sums(
+                            group, inputs, given, early, lane, warp, whole, tail, w, kind, BATCH, USED,
+                            UNROLL, AHEAD, TAIL, NORMED, CHUNKS, ADD, BIAS, WARPS, CHAINED, ASM,
+                        )  # fmt: skip
+    return totals, early

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from kernels.gpu.digits import CHUNK
 from kernels.gpu.fields import GROUP_ROWS, LANES, PIECES, REGISTERS, STEP_COLUMNS
 from kernels.gpu.planes import KEY, PLANE, DevicePlanes, row_order
 from kernels.gpu.prepare import Prepared
-from kernels.gpu.prepare_kernel import CHUNK
 
 
 def plane_codes(planes: DevicePlanes, group: int) -> Tensor:
@@ -59,10 +59,10 @@ def digit_values(prepared: Prepared) -> Tensor:
     if not prepared.by_chunk:
         return columns * prepared.x_scale.double()[:, None]
     values = columns * prepared.x_scale.double().repeat_interleave(CHUNK, 1)[:, : prepared.columns]
-    return values if prepared.eps is None else values * _common(prepared)
+    return values if prepared.eps is None else values * _common(prepared, prepared.eps)
 
 
-def _common(prepared: Prepared) -> Tensor:
+def _common(prepared: Prepared, eps: float) -> Tensor:
     """1 / rms, float64 [batch, 1]."""
     mean = prepared.squares.double().sum(1, keepdim=True) / prepared.columns
-    return (mean + prepared.eps).rsqrt()
+    return (mean + eps).rsqrt()

@@ -15,19 +15,32 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from kernels.gpu.ordered_loads import ordered_stream1, ordered_stream2, ordered_stream4
 from kernels.gpu.primitives import stream_words1, stream_words2, stream_words4
 
 
 @triton.jit
-def lane_words(pointer: tl.tensor, lane: tl.tensor, COUNT: tl.constexpr, ASM: tl.constexpr) -> Any:
-    """Tuple of the COUNT words of each lane, stored as runs of four words a lane, then two, then one."""
+def lane_words(
+    pointer: tl.tensor,
+    lane: tl.tensor,
+    COUNT: tl.constexpr,
+    ASM: tl.constexpr,
+    ORDERED: tl.constexpr = False,
+) -> Any:
+    """Tuple of the COUNT words of each lane, stored as runs of four words a lane, then two, then one.
+
+    ORDERED: by loads that no wait is moved before (`ordered_loads`).
+    """
     words = ()
     for run in tl.static_range(COUNT // 4):
-        words = words + stream_words4(pointer + run * 128 + lane * 4, ASM)
+        at = pointer + run * 128 + lane * 4
+        words = words + (ordered_stream4(at, ASM) if ORDERED else stream_words4(at, ASM))
     if COUNT % 4 >= 2:
-        words = words + stream_words2(pointer + (COUNT // 4) * 128 + lane * 2, ASM)
+        at = pointer + (COUNT // 4) * 128 + lane * 2
+        words = words + (ordered_stream2(at, ASM) if ORDERED else stream_words2(at, ASM))
     if COUNT % 2 == 1:
-        words = words + (stream_words1(pointer + (COUNT - 1) * 32 + lane, ASM),)
+        at = pointer + (COUNT - 1) * 32 + lane
+        words = words + (ordered_stream1(at, ASM) if ORDERED else stream_words1(at, ASM),)
     return words
 
 

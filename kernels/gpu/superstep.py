@@ -26,8 +26,35 @@ LISTED = tl.constexpr(2)
 
 
 @triton.jit
-def superstep_registers(
+def read_superstep(
     pointer: tl.tensor,
+    group: tl.tensor,
+    start: tl.tensor,
+    end: tl.tensor,
+    lane: tl.tensor,
+    WIDTH: tl.constexpr,
+    KIND: tl.constexpr,
+    STEPS: tl.constexpr,
+    ORDERED: tl.constexpr,
+    ASM: tl.constexpr,
+) -> Any:
+    """What `superstep_registers` decodes: the lane's words at `pointer`, and of the stream what comes first.
+
+    `start` is where the superstep's part of the stream begins (in bits if ESCAPED, in words if LISTED) and
+    `end` where it ends. `group` is `group_lines`'s. ORDERED: see `lane_words`.
+    """
+    words = lane_words(pointer, lane, STEPS * WIDTH, ASM, ORDERED)
+    if KIND == ESCAPED:
+        words = words + (stream_words1(group[2] + (start >> 5) + lane, ASM),)
+    if KIND == LISTED and ASM:
+        first = list_words(group[2], start, end - start, lane, 0)
+        words = words + (first, list_words(group[2], start, end - start, lane, 1))
+    return words
+
+
+@triton.jit
+def superstep_registers(
+    read: tl.tuple,
     group: tl.tensor,
     start: tl.tensor,
     end: tl.tensor,
@@ -38,22 +65,16 @@ def superstep_registers(
     ASM: tl.constexpr,
 ) -> Any:
     """Tuple of 8 * STEPS registers of one-byte codes: unsigned if PLAIN (odd ones of widths up to 4 times
-    2^WIDTH).
-
-    Otherwise signed, those of weights outside the plane in place; `start` is where the superstep's part of
-    the stream begins (in bits if ESCAPED, in words if LISTED) and `end` where it ends. `group` is
-    `group_lines`'s.
+    2^WIDTH), otherwise signed, those of weights outside the plane in place. `read` is `read_superstep`'s.
     """
-    words = lane_words(pointer, lane, STEPS * WIDTH, ASM)
     if KIND == ESCAPED:
-        line = stream_words1(group[2] + (start >> 5) + lane, ASM)
-        return _with_escapes(words, line, group, start, lane, WIDTH, STEPS, ASM)
+        return _with_escapes(read, group, start, lane, WIDTH, STEPS, ASM)
     elif KIND == LISTED:
-        return _with_list(words, group, start, end - start, lane, WIDTH, STEPS, ASM)
+        return _with_list(read, group, start, end - start, lane, WIDTH, STEPS, ASM)
     else:
         registers = ()
         for s in tl.static_range(STEPS):
-            registers = registers + step_registers(words, s * WIDTH, WIDTH)
+            registers = registers + step_registers(read, s * WIDTH, WIDTH)
         return registers
 
 
@@ -71,11 +92,10 @@ def _with_list(
     _, _, stream, address, short_bits, _ = group
     registers = ()
     if ASM:
-        first = list_words(stream, start, count, lane, 0)
-        second = list_words(stream, start, count, lane, 1)
         own = own_address(address, lane, True)
         for s in tl.static_range(STEPS):
             save_registers(own, plain_registers(words, s * WIDTH, WIDTH), s, True)
+        first, second = words[STEPS * WIDTH], words[STEPS * WIDTH + 1]
         walk_list(stream, start, count, lane, first, second, address, short_bits, WIDTH)
         for s in tl.static_range(STEPS):
             registers = registers + saved_registers(own, s, True)
@@ -89,7 +109,6 @@ def _with_list(
 @triton.jit
 def _with_escapes(
     words: tl.tensor,
-    line: tl.tensor,
     group: tl.tensor,
     first_bit: tl.tensor,
     lane: tl.tensor,
@@ -111,6 +130,7 @@ def _with_escapes(
     bits = first_bits(masks, first_bit, short_bits, STEPS, ASM)
     registers = ()
     if ASM:
+        line = words[STEPS * WIDTH]
         walk_escapes(masks, bits, first_bit, line, stream, own, short_bits, WIDTH, STEPS)
     for s in tl.static_range(STEPS):
         if ASM:

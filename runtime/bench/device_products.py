@@ -14,6 +14,7 @@ from torch.nn import functional
 from kernels.gpu import decode as planes_decode
 from kernels.gpu.bitmap_product import bitmap_product
 from kernels.gpu.prepare import new_prepared, prepare
+from kernels.gpu.product import EXTRAS
 from kernels.int8x import absmax_scales, entropy_bits, histogram, quantise
 from runtime.bench.block_file import block_linears
 from runtime.bench.gpu_timing import copies_needed, graph_microseconds
@@ -127,7 +128,7 @@ def _planes_figures(matrix: PlanesMatrix, q: Tensor, scale: Tensor, x: Tensor, b
 
 
 def _bitmap_figures(q: Tensor, scale: Tensor, x: Tensor, bf16_us: float) -> Row:
-    planes, prepared = Bitmap().pack(q, scale), prepare(x)
+    planes, prepared = Bitmap().pack(q, scale), prepare(x, by_chunk=False)
     copies = [copied(planes) for _ in range(copies_needed(planes.nbytes))]
     us = graph_microseconds([partial(bitmap_product, copy, prepared) for copy in copies])
     return {
@@ -135,7 +136,7 @@ def _bitmap_figures(q: Tensor, scale: Tensor, x: Tensor, bf16_us: float) -> Row:
         "us": us,
         "ratio": bf16_us / us,
         "error": relative_error(bitmap_product(planes, prepared)[0], q, scale, x),
-        "extra bytes": extra_bytes(lambda: bitmap_product(planes, prepare(x))),
+        "extra bytes": extra_bytes(lambda: bitmap_product(planes, prepare(x, by_chunk=False))),
     }
 
 
@@ -164,5 +165,5 @@ def measure_prepare(columns: int, prologue: str) -> Row:
     other = torch.randn(columns, device="cuda", dtype=torch.bfloat16)
     options: dict[str, Any] = {"none": {}, "norm": {"norm": other}, "gate": {"up": other}}[prologue]
     out = new_prepared(1, columns, x.device)
-    time = graph_microseconds([lambda: prepare(x, out=out, **options)] * 16)
+    time = graph_microseconds([lambda: prepare(x, out=out, extras=EXTRAS, **options)] * 16)
     return {"columns": columns, "prologue": prologue, "microseconds": time}

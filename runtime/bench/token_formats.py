@@ -19,7 +19,7 @@ from kernels.gpu.fields import ALL_FORMS, GROUP_ROWS, Form
 from kernels.gpu.packing import pack_planes
 from kernels.gpu.planes import MANY_GROUPS, DevicePlanes
 from kernels.gpu.prepare import Prepared, prepare
-from kernels.gpu.product import ProductConfig, product
+from kernels.gpu.product import EXTRAS, ProductConfig, product
 from kernels.int8x import PAPER_LEVELS, encode
 from runtime.bench import dfloat
 from runtime.bench.gpu_timing import copies_needed, graph_microseconds
@@ -133,7 +133,7 @@ class Planes:
 
     def multiply(self, matrix: PlanesMatrix, given: Input) -> Tensor:
         """One kernel for the input, one for the product."""
-        prepared = prepare(given.x, norm=given.norm, eps=EPS, up=given.up)
+        prepared = prepare(given.x, norm=given.norm, eps=EPS, up=given.up, extras=EXTRAS)
         return product(matrix.planes, prepared, dtype=BF16, config=matrix.config)[0]
 
     def multiply_prepared(self, matrix: PlanesMatrix, prepared: Prepared) -> Tensor:
@@ -170,7 +170,9 @@ class Bitmap:
 
     def multiply(self, matrix: BitmapPlanes, given: Input) -> Tensor:
         """One kernel for the input, one for the product."""
-        return bitmap_product(matrix, prepare(given.x, norm=given.norm, eps=EPS, up=given.up))[0]
+        return bitmap_product(
+            matrix, prepare(given.x, norm=given.norm, eps=EPS, up=given.up, by_chunk=False)
+        )[0]
 
 
 @dataclass(frozen=True, slots=True)

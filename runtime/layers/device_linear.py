@@ -13,9 +13,10 @@ from kernels.gpu.dec.fetch import Fetch, FetchConfig, ResidualRows, new_fetch
 from kernels.gpu.dec.selection import Selection, new_selection
 from kernels.gpu.dense.product import dense_gate, dense_product
 from kernels.gpu.dense.weights import DenseWeights
+from kernels.gpu.digits import Extras
 from kernels.gpu.prepare import MOST_VECTORS, Prepared, new_prepared, prepare
 from kernels.gpu.product import Epilogue, ProductConfig
-from runtime.layers.device_products import Weights, by_chunk, multiply_prepared
+from runtime.layers.device_products import Weights, extras_of, multiply_prepared
 
 EPS = 1e-6
 
@@ -24,12 +25,10 @@ EPS = 1e-6
 class DeviceBuffers:
     """What the linears of one kind share, block after block: digits, list of channels, result, k_chunk.
 
-    Digits for weights whose products take them `whole`, and `by_chunk` (`Prepared`). `selection.control`
-    holds k_chunk in device memory, so that one captured graph serves every table.
+    `selection.control` holds k_chunk in device memory, so that one captured graph serves every table.
     """
 
-    whole: Prepared
-    by_chunk: Prepared
+    prepared: Prepared
     selection: Selection
     out: Tensor
 
@@ -44,7 +43,6 @@ def new_buffers(
     """Buffers for one vector of n_in and its product of n_out in `dtype` (float32 or bfloat16)."""
     return DeviceBuffers(
         new_prepared(1, n_in, device),
-        new_prepared(1, n_in, device, by_chunk=True),
         new_selection(n_in, device),
         torch.empty(1, n_out, dtype=dtype, device=device),
     )
@@ -87,6 +85,7 @@ class DeviceLinear:
         if isinstance(weights, DenseWeights) and not (residual is None and inverse_columns is None):
             raise ValueError("dense weights have neither a residual nor column factors")
         self.weights, self.buffers, self._config, self._bias = weights, buffers, config, bias
+        self._extras = Extras.NOTHING if isinstance(weights, DenseWeights) else extras_of(weights)
         self.n_out, self.n_in = weights.rows, weights.columns
         self.inverse_columns = inverse_columns
         self.fetch = None if residual is None else new_fetch(residual, buffers.selection, fetching, partial)
@@ -108,7 +107,7 @@ class DeviceLinear:
     @property
     def takes_attended(self) -> bool:
         """Whether x may be an attention that is still to be put together, where nothing is corrected."""
-        return by_chunk(self.weights)
+        return False
 
     def add_to(
         self, stream: Tensor, x: Tensor | Attended, prologue: Prologue = NOTHING, corrected: bool = True
@@ -163,8 +162,7 @@ class DeviceLinear:
             norm, eps = prologue.norm, prologue.eps
             return dense_product(self.weights, x, out, norm=norm, eps=eps, epilogue=epilogue)
         selection = None if fetch is None else self.buffers.selection
-        buffers = self.buffers.by_chunk if by_chunk(self.weights) else self.buffers.whole
-        prepared = self._prepare(x, prologue, selection, buffers)
+        prepared = self._prepare(x, prologue, selection, self.buffers.prepared)
         return multiply_prepared(self.weights, prepared, out, fetch, self._config, epilogue)
 
     def _prepare(
@@ -173,7 +171,7 @@ class DeviceLinear:
         if isinstance(x, Attended):
             if selection is not None or out is None:
                 raise ValueError("channels are chosen among finished inputs")
-            return prepare_attended(x, out, self.inverse_columns)
+            return prepare_attended(x, out, self.inverse_columns, self._extras)
         return prepare(
             x,
             norm=prologue.norm,
@@ -183,5 +181,5 @@ class DeviceLinear:
             factors=self.inverse_columns,
             selection=selection,
             out=out,
-            by_chunk=by_chunk(self.weights),
+            extras=self._extras,
         )

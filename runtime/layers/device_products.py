@@ -8,12 +8,14 @@ from torch import Tensor
 
 from kernels.gpu.dec.fetch import Fetch
 from kernels.gpu.dense.weights import DenseWeights
+from kernels.gpu.digits import Extras
 from kernels.gpu.lowbit.group_product import default_config, group_product
 from kernels.gpu.lowbit.groups import DeviceGroups
-from kernels.gpu.lowbit.table_product import default_table_config, table_product
+from kernels.gpu.lowbit.table_product import default_table_config, table_extras, table_product
 from kernels.gpu.lowbit.tables import DeviceTables
 from kernels.gpu.planes import DevicePlanes
 from kernels.gpu.prepare import Prepared
+from kernels.gpu.product import EXTRAS as PLANE_EXTRAS
 from kernels.gpu.product import STORE, Epilogue, ProductConfig, product
 from kernels.gpu.product import default_config as default_planes_config
 
@@ -39,9 +41,11 @@ def multiply_prepared(
     return product(weights, prepared, **options)
 
 
-def by_chunk(weights: Weights) -> bool:
-    """Whether products with them take activations that were prepared by chunk."""
-    return isinstance(weights, DeviceGroups)
+def extras_of(weights: PackedWeights) -> Extras:
+    """What a product with them needs of a prepared input."""
+    if isinstance(weights, DeviceGroups):
+        return Extras.GROUP_SUMS
+    return table_extras(weights) if isinstance(weights, DeviceTables) else PLANE_EXTRAS
 
 
 def product_warps(weights: Weights) -> int:

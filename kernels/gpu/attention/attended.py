@@ -5,6 +5,7 @@ one kernel less has to wait for all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import triton
 import triton.language as tl
@@ -13,14 +14,8 @@ from torch import Tensor
 from kernels.gpu.attention.decode_kernel import NO_WINDOW, share
 from kernels.gpu.attention.scratch import AttentionScratch
 from kernels.gpu.chaining import follow, launch_chained
+from kernels.gpu.digits import CHUNK, Extras, chunk_extent, store_chunk, whole_numbers
 from kernels.gpu.prepare import Prepared
-from kernels.gpu.prepare_kernel import (
-    CHUNK,
-    chunk_extent,
-    store_digits,
-    store_group_sums,
-    whole_numbers,
-)
 
 _WARPS = 8
 # Results that are read together.
@@ -85,19 +80,14 @@ def _attended(
     return tl.where(inside, sums / total, 0.0)
 
 
-@triton.jit(do_not_specialize=("columns", "chunks", "window"))
-def prepare_attended_kernel(
-    partial: tl.tensor,
-    weights: tl.tensor,
-    position: tl.tensor,
-    factors: tl.tensor,
-    digits: tl.tensor,
-    group_sums: tl.tensor,
-    x_scale: tl.tensor,
-    columns: tl.tensor,
-    chunks: tl.tensor,
-    window: tl.tensor,
+@triton.jit
+def attended_chunk(
+    sources: tl.tuple,
+    targets: tl.tuple,
+    sizes: tl.tuple,
+    chunk: tl.tensor,
     FACTORS: tl.constexpr,
+    EXTRAS: tl.constexpr,
     GROUP: tl.constexpr,
     ROWS: tl.constexpr,
     HEAD_DIM: tl.constexpr,
@@ -106,28 +96,65 @@ def prepare_attended_kernel(
     SHARE: tl.constexpr,
     AT_ONCE: tl.constexpr,
     CHUNK: tl.constexpr,
-    CHAINED: tl.constexpr,
     ASM: tl.constexpr,
 ) -> None:
-    """Digits of chunk program_id(0); see `prepare_attended`."""
-    chunk = tl.program_id(0)
+    """Digits of a chunk: sources = (partial, weights, factors, position), targets as of `prepare_kernel`,
+    sizes = (columns, chunks, window).
+    """
+    partial, weights, factors, position = sources
+    columns, chunks, window = sizes
     column = chunk * CHUNK + tl.arange(0, CHUNK)
     inside = column < columns
-    factor = 1.0
-    if FACTORS:
-        factor = tl.load(factors + column, mask=inside, other=0.0)
-    follow(CHAINED)
     _, _, active = share(tl.load(position), window, 0, SPLITS, SHARE)
     results = (partial, weights)
-    value = _attended(results, column, inside, active, GROUP, ROWS, HEAD_DIM, WIDTH, SPLITS, AT_ONCE) * factor
+    value = _attended(results, column, inside, active, GROUP, ROWS, HEAD_DIM, WIDTH, SPLITS, AT_ONCE)
+    if FACTORS:
+        value *= tl.load(factors + column, mask=inside, other=0.0)
     largest, poison = chunk_extent(value)
     number, scale = whole_numbers(value, largest)
-    store_digits(number, digits, digits, chunk, 0, False, 1, ASM)
-    store_group_sums(number, scale, group_sums + chunk * 8, ASM)
-    tl.store(x_scale + chunk, scale + poison)
+    store_chunk(number, scale, targets[:4], chunk, 0, chunks, EXTRAS, True, 1, ASM)
+    tl.store(targets[4] + chunk, scale + poison)
 
 
-def prepare_attended(attended: Attended, out: Prepared, factors: Tensor | None = None) -> Prepared:
+# fmt: off
+@triton.jit(do_not_specialize=("columns", "chunks", "window"))
+def prepare_attended_kernel(
+    partial: tl.tensor, weights: tl.tensor, position: tl.tensor, factors: tl.tensor, digits: tl.tensor,
+    digit_sums: tl.tensor, group_sums: tl.tensor, gathered: tl.tensor, x_scale: tl.tensor,
+    columns: tl.tensor, chunks: tl.tensor, window: tl.tensor, FACTORS: tl.constexpr, EXTRAS: tl.constexpr,
+    GROUP: tl.constexpr, HEAD_ROWS: tl.constexpr, HEAD_DIM: tl.constexpr, WIDTH: tl.constexpr,
+    ATTENDED_SPLITS: tl.constexpr, SHARE: tl.constexpr, AT_ONCE: tl.constexpr, CHUNK: tl.constexpr,
+    CHAINED: tl.constexpr, ASM: tl.constexpr,
+) -> None:
+    # fmt: on
+    """Digits of chunk program_id(0); see `prepare_attended`."""
+    follow(CHAINED)
+    sources = (partial, weights, factors, position)
+    targets = (digits, digit_sums, group_sums, gathered, x_scale)
+    attended_chunk(
+        sources, targets, (columns, chunks, window), tl.program_id(0), FACTORS, EXTRAS, GROUP, HEAD_ROWS,
+        HEAD_DIM, WIDTH, ATTENDED_SPLITS, SHARE, AT_ONCE, CHUNK, ASM,
+    )  # fmt: skip
+
+
+def head_constants(attended: Attended | None) -> dict[str, Any]:
+    """The constexpr arguments that say how heads and results lie; of no attention all are 1."""
+    if attended is None:
+        return dict.fromkeys(("GROUP", "HEAD_ROWS", "HEAD_DIM", "WIDTH", "ATTENDED_SPLITS", "SHARE"), 1)
+    scratch = attended.scratch
+    return {
+        "GROUP": attended.group,
+        "HEAD_ROWS": scratch.partial.shape[2],
+        "HEAD_DIM": attended.head_dim,
+        "WIDTH": scratch.partial.shape[3],
+        "ATTENDED_SPLITS": scratch.splits,
+        "SHARE": scratch.share,
+    }
+
+
+def prepare_attended(
+    attended: Attended, out: Prepared, factors: Tensor | None = None, extras: Extras = Extras.ALL
+) -> Prepared:
     """As `prepare`, by chunk, of an attention's outputs times `factors` float32 [columns], into `out`.
 
     ValueError when they do not fit.
@@ -145,20 +172,18 @@ def prepare_attended(attended: Attended, out: Prepared, factors: Tensor | None =
         attended.position,
         out.x_scale if factors is None else factors,
         out.digits,
+        out.digit_sums,
         out.group_sums,
+        out.gathered,
         out.x_scale,
         out.columns,
         out.chunks,
         NO_WINDOW if attended.window is None else attended.window,
         FACTORS=factors is not None,
-        GROUP=attended.group,
-        ROWS=scratch.partial.shape[2],
-        HEAD_DIM=attended.head_dim,
-        WIDTH=scratch.partial.shape[3],
-        SPLITS=scratch.splits,
-        SHARE=scratch.share,
+        EXTRAS=int(extras),
+        **head_constants(attended),
         AT_ONCE=min(_AT_ONCE, scratch.splits),
         CHUNK=CHUNK,
         num_warps=_WARPS,
     )
-    return replace(out, eps=None)
+    return replace(out, extras=extras, eps=None)

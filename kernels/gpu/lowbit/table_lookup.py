@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from kernels.gpu.bitmap_primitives import byte_permute
+from kernels.gpu.ordered_loads import ordered_input4
 from kernels.gpu.primitives import load_shared_input4
 from kernels.gpu.tensor_cores import mma
 
@@ -79,7 +80,7 @@ def add_step(
         upper_low = _bytes_of(selectors, entries[6], entries[7], 0x8888, ASM)
     added = ()
     for m in tl.static_range(BATCH):
-        b = load_shared_input4(digits + m * 128, ASM)
+        b = ordered_input4(digits + m * 128, ASM)
         c = _multiplied(high, b, sums[8 * m : 8 * m + 4], True, ASM)
         d = _multiplied(low, b, sums[8 * m + 4 : 8 * m + 8], False, ASM)
         if BITS == 4:

@@ -8,6 +8,7 @@ from torch import Tensor
 from kernels.gpu.chaining import launch_chained
 from kernels.gpu.dec.fetch import Fetch
 from kernels.gpu.dec.launching import check_fetch, fetch_constants, fetch_pointers, fetch_sizes
+from kernels.gpu.digits import Extras
 from kernels.gpu.lowbit.table_kernel import table_kernel
 from kernels.gpu.lowbit.tables import SUPERSTEP, DeviceTables
 from kernels.gpu.planes import MANY_GROUPS
@@ -27,6 +28,11 @@ def default_table_config(tables: DeviceTables, vectors: int = 1) -> ProductConfi
     return ProductConfig(warps, 64 if warps == 1 else 80)
 
 
+def table_extras(tables: DeviceTables) -> Extras:
+    """What a product with them needs of an input: only tables of 4 bits have a zero point."""
+    return Extras.DIGIT_SUMS if tables.bits == 4 else Extras.NOTHING
+
+
 def table_product(
     tables: DeviceTables,
     prepared: Prepared,
@@ -41,14 +47,11 @@ def table_product(
     """W @ x for each prepared vector: [used, rows] in `dtype` (float32 or bfloat16) or in `out`,
     with the `epilogue`.
 
-    Summed as integers, so that every launch configuration gives the same bits. With `fetch` the first
-    programs fill `fetch.partial`; `out` is then still to be corrected (`dec.correction.add_correction`).
-    Raises ValueError when shapes do not match.
+    Sums are exact integers within a superstep and float32 beyond, the same bits in every run of one launch
+    configuration. With `fetch` the first programs fill `fetch.partial`; `out` is then still to be corrected
+    (`dec.correction.add_correction`). Raises ValueError when shapes do not match.
     """
-    if prepared.columns != tables.columns:
-        raise ValueError(f"x has {prepared.columns} columns, the weights have {tables.columns}")
-    if prepared.by_chunk:
-        raise ValueError("products of tables take activations that were prepared whole")
+    prepared.require(tables.columns, table_extras(tables))
     check_fetch(fetch, prepared.used, tables.columns, tables.rows)
     if out is None:
         out = torch.empty(prepared.used, tables.rows, dtype=dtype, device=tables.device)
@@ -64,6 +67,7 @@ def table_product(
         prepared.digits,
         prepared.digit_sums,
         prepared.x_scale,
+        prepared.squares,
         out,
         epilogue.pointer(out),
         *fetch_pointers(fetch, out),
@@ -71,11 +75,15 @@ def table_product(
         tables.steps // SUPERSTEP,
         tables.steps % SUPERSTEP,
         prepared.chunks,
+        prepared.columns,
+        0.0 if prepared.eps is None else prepared.eps,
         *fetching,
         BITS=tables.bits,
         BATCH=prepared.batch,
         USED=prepared.used,
+        WHOLE=tables.steps >= SUPERSTEP,
         TAIL=tables.steps % SUPERSTEP > 0,
+        NORMED=prepared.eps is not None,
         CHUNKS=chunk_bound(prepared),
         asm=asm,
         **epilogue.constants,

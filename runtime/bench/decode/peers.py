@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kernels.gpu.digits import Extras
 from kernels.gpu.lowbit.group_product import group_product
 from kernels.gpu.lowbit.groups import DeviceGroups
 from kernels.gpu.prepare import prepare
@@ -65,9 +66,9 @@ class Groups:
 
     def multiply(self, matrix: DeviceGroups, given: Input) -> Tensor:
         """One kernel for the input, one for the product."""
-        return group_product(matrix, prepare(given.x, norm=given.norm, eps=EPS, up=given.up, by_chunk=True))[
-            0
-        ].to(BF16)
+        return group_product(
+            matrix, prepare(given.x, norm=given.norm, eps=EPS, up=given.up, extras=Extras.GROUP_SUMS)
+        )[0].to(BF16)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def test_product(rows, columns, kind):
     for batch, warps in ((1, 1), (1, 4), (1, 16), (3, 4), (8, 4)):
         x = torch.randn(batch, columns, device="cuda")
         x[:, ::101] *= 50
-        prepared = prepare(x)
+        prepared = prepare(x, by_chunk=False)
         exact = x.double() @ (q.double() * scale.double()[:, None]).t()
         y = bitmap_product(planes, prepared, config=BitmapLaunch(warps))
         assert (y - exact).norm() <= 1e-6 * exact.norm()

@@ -47,7 +47,7 @@ def weights(rows, columns, spread, seed=0):
 
 def product(q, scale, x, warps=2):
     planes = pack_bitmap(q.to(DEVICE), scale.to(DEVICE))
-    return bitmap_product(planes, prepare(x.to(DEVICE)), config=BitmapLaunch(warps)).cpu()
+    return bitmap_product(planes, prepare(x.to(DEVICE), by_chunk=False), config=BitmapLaunch(warps)).cpu()
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,15 @@ def test_launches():
     with pytest.raises(ValueError, match="3 warps"):
         BitmapLaunch(3)
     with pytest.raises(ValueError, match="x has 100 columns"):
-        bitmap_product(small, prepare(torch.zeros(100, device=DEVICE)))
+        bitmap_product(small, prepare(torch.zeros(100, device=DEVICE), by_chunk=False))
+    with pytest.raises(ValueError, match="not prepared by chunk"):
+        bitmap_product(small, prepare(torch.zeros(1000, device=DEVICE)))
 
 
 def test_rounds_in_flight_do_not_matter():
     q, x = weights(8, 300, 40), torch.randint(-7, 8, (1, 300)).float()
-    planes, prepared = pack_bitmap(q.to(DEVICE), torch.ones(1).to(DEVICE)), prepare(x.to(DEVICE))
+    planes = pack_bitmap(q.to(DEVICE), torch.ones(1).to(DEVICE))
+    prepared = prepare(x.to(DEVICE), by_chunk=False)
     for rounds in (1, 2, 4):
         y = bitmap_product(planes, prepared, config=BitmapLaunch(2, rounds)).cpu()
         assert torch.equal(y.double(), x.double() @ q.double().t())

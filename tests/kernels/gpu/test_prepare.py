@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from kernels.gpu.dec.selection import new_selection
+from kernels.gpu.digits import Extras
 from kernels.gpu.prepare import new_prepared, prepare
 from kernels.gpu.reference import digit_values
 from tests.kernels.gpu.samples import with_outliers
@@ -28,25 +29,43 @@ def _close(values, exact, bound=2e-7):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_digits_keep_thirty_bits_of_the_largest(columns, dtype):
     x = with_outliers(3, columns).to(dtype)
-    values, prepared = _values(x)
+    values, prepared = _values(x, by_chunk=False)
     assert prepared.batch == 4
     _close(values[:3], x.double(), bound=0)
     assert not values[3].any()
     assert not prepared.digits[-(-columns // 128) :].any()
 
 
-def test_gathered_values_and_sums_are_those_of_the_digits():
-    values, prepared = _values(with_outliers(2, 1500))
+@pytest.mark.parametrize("by_chunk", [True, False])
+def test_gathered_values_and_sums_are_those_of_the_digits(by_chunk):
+    values, prepared = _values(with_outliers(2, 1500), by_chunk=by_chunk)
     gathered = prepared.gathered.cpu()[:1500].T.double()
     _close(gathered, values, bound=6e-8)
     octets = prepared.digits.cpu().view(torch.int8).view(-1, 2, 4, 128)
-    sums = prepared.digit_sums.cpu().sum(1)
-    assert torch.equal(sums, octets.sum((0, 3), dtype=torch.int32))
+    sums = octets.sum(3, dtype=torch.int32).permute(1, 0, 2)
+    found = prepared.digit_sums.cpu()
+    if by_chunk:
+        assert torch.equal(found.transpose(2, 3).flatten(1, 2), sums)
+    else:
+        assert torch.equal(found.sum(1), sums.sum(1))
+
+
+def test_only_the_extras_wanted_are_filled():
+    buffers = new_prepared(1, 700, torch.device(DEVICE))
+    tensors = (buffers.group_sums, buffers.digit_sums, buffers.gathered)
+    for wanted, filled in zip((Extras.GROUP_SUMS, Extras.DIGIT_SUMS, Extras.VALUES), tensors, strict=True):
+        for tensor in tensors:
+            tensor.fill_(77)
+        prepared = prepare(torch.ones(700, device=DEVICE), out=buffers, extras=wanted)
+        prepared.require(700, wanted)
+        assert [bool((tensor == 77).all()) for tensor in tensors] == [
+            tensor is not filled for tensor in tensors
+        ]
 
 
 def test_group_sums_are_those_of_the_digits():
     x = with_outliers(2, 700)
-    values, prepared = _values(x)
+    values, prepared = _values(x, by_chunk=False)
     padded = torch.zeros(2, 768, dtype=torch.float64)
     padded[:, :700] = values
     expected = padded.view(2, 6, 128).sum(2)
@@ -68,9 +87,9 @@ def test_prologues():
     factors, order = torch.rand(1200) + 0.5, torch.randperm(1200, dtype=torch.int32)
     wide = x.double()
     normed = wide / (wide.square().mean() + 1e-5).sqrt() * other.double()
-    _close(_values(x, norm=other[0], eps=1e-5)[0], normed, bound=5e-7)
+    _close(_values(x, norm=other[0], eps=1e-5, by_chunk=False)[0], normed, bound=5e-7)
     gated = wide.sigmoid() * wide * other.double() * factors.double()
-    values, _ = _values(x, up=other, factors=factors, order=order)
+    values, _ = _values(x, up=other, factors=factors, order=order, by_chunk=False)
     _close(values, gated[:, order.long()], bound=5e-6)
 
 
@@ -121,7 +140,7 @@ def test_by_chunk_the_selection_is_the_same(k_chunk):
 def test_a_row_of_zeros_and_tiny_rows():
     x = torch.zeros(2, 130)
     x[1, 5] = 1e-12
-    values, _ = _values(x)
+    values, _ = _values(x, by_chunk=False)
     assert not values[0].any()
     torch.testing.assert_close(values[1, 5].item(), 1e-12, rtol=1e-6, atol=0)
 

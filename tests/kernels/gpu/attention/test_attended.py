@@ -36,7 +36,7 @@ def test_digits_are_those_of_the_combined_outputs(heads, group, head_dim, positi
     assert untouched.isnan().all()
     factors = torch.rand(size, generator=generator).to(DEVICE) + 0.5 if factored else None
     attended = Attended(scratch, place, window, group, head_dim)
-    found = prepare_attended(attended, new_prepared(1, size, DEVICE, by_chunk=True), factors)
+    found = prepare_attended(attended, new_prepared(1, size, DEVICE), factors)
     wanted = exact if factors is None else exact * factors
     torch.testing.assert_close(digit_values(found).float(), wanted, rtol=2e-6, atol=2e-7)
     sums = torch.nn.functional.pad(wanted, (0, -size % 128)).view(1, -1, 128).sum(2)
@@ -48,6 +48,6 @@ def test_what_does_not_fit_is_refused():
     scratch = new_attention_scratch(2, 1, 16, DEVICE, splits=2)
     attended = Attended(scratch, torch.zeros(1, dtype=torch.int32, device=DEVICE), None, 1, 16)
     with pytest.raises(ValueError, match="do not take 32"):
-        prepare_attended(attended, new_prepared(1, 40, DEVICE, by_chunk=True))
+        prepare_attended(attended, new_prepared(1, 40, DEVICE))
     with pytest.raises(ValueError, match="factor of 31"):
-        prepare_attended(attended, new_prepared(1, 32, DEVICE, by_chunk=True), torch.ones(31, device=DEVICE))
+        prepare_attended(attended, new_prepared(1, 32, DEVICE), torch.ones(31, device=DEVICE))

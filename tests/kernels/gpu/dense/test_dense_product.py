@@ -51,9 +51,7 @@ def test_gate(config, gelu):
     norm, bias = torch.rand(136, device=DEVICE) + 0.5, torch.randn(22, device=DEVICE)
     both = normed(x, norm, 1e-6) @ weights.matrix.double().T + bias.double()
     gate, up = both.chunk(2, -1)
-    activated = (
-        torch.nn.functional.gelu(gate, approximate="tanh") if gelu else torch.nn.functional.silu(gate)
-    )
+    activated = torch.nn.functional.gelu(gate, approximate="tanh") if gelu else torch.nn.functional.silu(gate)
     out = torch.full((1, 11), float("nan"), device=DEVICE)
     dense_gate(weights, x, out, norm=norm, gelu=gelu, bias=bias, config=config)
     assert close(out, activated * up)

@@ -32,9 +32,7 @@ def _base(rows, columns, bits):
 
 def _check(base, x, warps=2, **options):
     weights = pack_groups(base).to(DEVICE)
-    y = group_product(
-        weights, prepare(x.to(DEVICE), by_chunk=True), config=ProductConfig(warps, None), **options
-    ).cpu()
+    y = group_product(weights, prepare(x.to(DEVICE)), config=ProductConfig(warps, None), **options).cpu()
     exact = x.double() @ group_weights(base).T
     assert y.shape == exact.shape
     assert (y - exact).norm() < BOUND * exact.norm()
@@ -68,7 +66,7 @@ def test_a_vector_that_is_not_finite_gives_no_number():
     weights = pack_groups(_base(8, 130, 4)).to(DEVICE)
     x = torch.ones(2, 130)
     x[0, 129] = torch.inf
-    y = group_product(weights, prepare(x.to(DEVICE), by_chunk=True))
+    y = group_product(weights, prepare(x.to(DEVICE)))
     assert y[0].isnan().all()
     assert y[1].isfinite().all()
 
@@ -84,7 +82,7 @@ def test_the_first_programs_fetch_the_correction(warps, k_chunk, poison):
     selection = new_selection(columns, DEVICE, k_chunk)
     fetch = new_fetch(residual, selection, FetchConfig(4, 2))
     x = with_outliers(1, columns) + poison
-    prepared = prepare(x.to(DEVICE), selection=selection, by_chunk=True)
+    prepared = prepare(x.to(DEVICE), selection=selection)
     weights = pack_groups(base).to(DEVICE)
     config = ProductConfig(warps, None)
     plain = group_product(weights, prepared, config=config)
@@ -118,7 +116,7 @@ def test_what_does_not_fit_is_refused():
     base = _base(8, 130, 4)
     weights = pack_groups(base).to(DEVICE)
     with pytest.raises(ValueError, match="129 columns"):
-        group_product(weights, prepare(torch.ones(129, device=DEVICE), by_chunk=True))
+        group_product(weights, prepare(torch.ones(129, device=DEVICE)))
     with pytest.raises(ValueError, match="groups of 128"):
         pack_groups(quantise_rtn(torch.randn(8, 128), 4, group=64))
     with pytest.raises(ValueError, match="exact in bfloat16"):
@@ -126,9 +124,9 @@ def test_what_does_not_fit_is_refused():
     residual = ResidualRows(torch.zeros(130, 2, dtype=torch.int32), torch.ones(16, device=DEVICE))
     fetch = new_fetch(residual, new_selection(130, DEVICE))
     with pytest.raises(ValueError, match="does not correct"):
-        group_product(weights, prepare(torch.ones(130, device=DEVICE), by_chunk=True), fetch=fetch)
+        group_product(weights, prepare(torch.ones(130, device=DEVICE)), fetch=fetch)
     with pytest.raises(ValueError, match="one vector at a time"):
-        group_product(weights, prepare(torch.ones(2, 130, device=DEVICE), by_chunk=True), fetch=fetch)
+        group_product(weights, prepare(torch.ones(2, 130, device=DEVICE)), fetch=fetch)
 
 
 @pytest.mark.skipif(not CUDA, reason="needs a GPU")

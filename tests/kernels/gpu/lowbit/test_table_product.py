@@ -7,11 +7,12 @@ import torch
 
 from kernels.dec import TableCodes, dequantise_table
 from kernels.dec.table_steps import in_whole_steps
-from kernels.gpu.lowbit.table_product import table_product
+from kernels.gpu.digits import Extras
+from kernels.gpu.lowbit.table_product import table_extras, table_product
 from kernels.gpu.lowbit.table_reference import table_weights
 from kernels.gpu.lowbit.tables import pack_tables
 from kernels.gpu.prepare import prepare
-from kernels.gpu.product import ProductConfig
+from kernels.gpu.product import Epilogue, ProductConfig
 from tests.kernels.gpu.samples import with_outliers
 
 CUDA = torch.cuda.is_available()
@@ -68,11 +69,29 @@ def test_extreme_tables(bits):
 
 
 @pytest.mark.parametrize("bits", [3, 4])
-def test_any_split_gives_the_same_bits(bits):
-    base, x = _base(bits, 8, 560), with_outliers(1, 560)
-    first, *others = [_product(base, x, config=ProductConfig(warps)) for warps in (1, 4)]
-    for other in others:
-        torch.testing.assert_close(first, other, rtol=0, atol=0)
+@pytest.mark.parametrize("warps", [1, 4])
+def test_splits_of_the_columns_and_chunks_of_unlike_sizes(bits, warps):
+    base, x = _base(bits, 8, 1300), with_outliers(1, 1300)
+    x[0, 1024:] *= 1e-3
+    config = ProductConfig(warps)
+    _check(base, x, config=config)
+    torch.testing.assert_close(
+        _product(base, x, config=config), _product(base, x, config=config), rtol=0, atol=0
+    )
+
+
+@pytest.mark.parametrize("bits", [3, 4])
+def test_a_norm_the_residual_stream_and_a_bias(bits):
+    base, x = _base(bits, 9, 1100, shift=0.5), with_outliers(1, 1100)
+    generator = torch.Generator().manual_seed(7)
+    norm, stream, bias = (torch.randn(n, generator=generator) for n in (1100, 9, 9))
+    tables = pack_tables(TableCodes(bits, base.codes.to(DEVICE), base.table.to(DEVICE)))
+    out = stream[None].clone().to(DEVICE)
+    prepared = prepare(x.to(DEVICE), norm=norm.to(DEVICE), eps=0.5, extras=table_extras(tables))
+    table_product(tables, prepared, out=out, epilogue=Epilogue(True, bias.to(DEVICE)))
+    normed = x.double() / (x.double().square().mean() + 0.5).sqrt() * norm.double()
+    exact = normed @ dequantise_table(base).double().T + stream.double() + bias.double()
+    assert (out.cpu().double() - exact).norm() < BOUND * exact.norm()
 
 
 def test_tables_that_are_not_in_whole_steps_are_within_half_a_step():
@@ -112,9 +131,13 @@ def test_a_vector_that_is_not_finite_gives_no_number():
     assert y[1].isfinite().all()
 
 
-def test_columns_must_match():
+def test_inputs_must_be_those_it_takes():
     with pytest.raises(ValueError, match="129 columns"):
         _product(_base(4, 8, 130), torch.ones(1, 129))
+    tables = pack_tables(_base(4, 8, 130)).to(DEVICE)
+    for options in ({"by_chunk": False}, {"extras": Extras.NOTHING}):
+        with pytest.raises(ValueError, match="by chunk, with"):
+            table_product(tables, prepare(torch.ones(130, device=DEVICE), **options))
 
 
 @pytest.mark.skipif(not CUDA, reason="needs a GPU")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kernels.gpu.attention.attended import Attended, prepare_attended
 from kernels.gpu.dec.correction import add_correction, gate_corrected
 from kernels.gpu.dec.fetch import Fetch, FetchConfig, ResidualRows, new_fetch
 from kernels.gpu.dec.selection import Selection, new_selection
@@ -90,7 +89,7 @@ class DeviceLinear:
         self.inverse_columns = inverse_columns
         self.fetch = None if residual is None else new_fetch(residual, buffers.selection, fetching, partial)
 
-    def decode(self, x: Tensor | Attended, prologue: Prologue = NOTHING, corrected: bool = True) -> Tensor:
+    def decode(self, x: Tensor, prologue: Prologue = NOTHING, corrected: bool = True) -> Tensor:
         """One token: x [1, n_in], or [n_in] -> [1, n_out] in the shared result buffer.
 
         `corrected` False leaves selection, fetch and sum out, and with them what being ready costs.
@@ -100,17 +99,12 @@ class DeviceLinear:
             add_correction(out, fetch)
         return out
 
-    def multiply(self, x: Tensor | Attended, prologue: Prologue = NOTHING, corrected: bool = True) -> Tensor:
+    def multiply(self, x: Tensor, prologue: Prologue = NOTHING, corrected: bool = True) -> Tensor:
         """As `decode`, but what was fetched stays in `fetch.partial` for whoever reads the result."""
         return self._product(x, self.buffers.out, prologue, self._fetch(corrected), add=False)
 
-    @property
-    def takes_attended(self) -> bool:
-        """Whether x may be an attention that is still to be put together, where nothing is corrected."""
-        return False
-
     def add_to(
-        self, stream: Tensor, x: Tensor | Attended, prologue: Prologue = NOTHING, corrected: bool = True
+        self, stream: Tensor, x: Tensor, prologue: Prologue = NOTHING, corrected: bool = True
     ) -> Tensor:
         """Add the product with x, and its correction, to `stream` [1, n_out]; gives it."""
         fetch = self._fetch(corrected)
@@ -152,13 +146,11 @@ class DeviceLinear:
     def _fetch(self, corrected: bool) -> Fetch | None:
         return self.fetch if corrected else None
 
-    def _product(
-        self, x: Tensor | Attended, out: Tensor, prologue: Prologue, fetch: Fetch | None, add: bool
-    ) -> Tensor:
+    def _product(self, x: Tensor, out: Tensor, prologue: Prologue, fetch: Fetch | None, add: bool) -> Tensor:
         epilogue = Epilogue(add, self._bias)
         if isinstance(self.weights, DenseWeights):
-            if prologue.up is not None or isinstance(x, Attended):
-                raise ValueError("a dense product takes finished inputs and gates its outputs")
+            if prologue.up is not None:
+                raise ValueError("a dense product gates its outputs, not its inputs")
             norm, eps = prologue.norm, prologue.eps
             return dense_product(self.weights, x, out, norm=norm, eps=eps, epilogue=epilogue)
         selection = None if fetch is None else self.buffers.selection
@@ -166,12 +158,8 @@ class DeviceLinear:
         return multiply_prepared(self.weights, prepared, out, fetch, self._config, epilogue)
 
     def _prepare(
-        self, x: Tensor | Attended, prologue: Prologue, selection: Selection | None, out: Prepared | None
+        self, x: Tensor, prologue: Prologue, selection: Selection | None, out: Prepared | None
     ) -> Prepared:
-        if isinstance(x, Attended):
-            if selection is not None or out is None:
-                raise ValueError("channels are chosen among finished inputs")
-            return prepare_attended(x, out, self.inverse_columns, self._extras)
         return prepare(
             x,
             norm=prologue.norm,

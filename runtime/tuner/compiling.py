@@ -97,8 +97,6 @@ def block_variants(case: Case, block: DeviceBlock) -> Iterator[Call]:
     for kind, configs in ways.items():
         for config in configs:
             yield from block.calls({kind: config})
-    for config in ways["qkv"]:
-        yield from block.calls({"qkv": config, "o": ways["o"][0]})
     for config in ways["down"]:
         yield from block.calls({"gate_up": ways["gate_up"][0], "down": config})
 

@@ -25,6 +25,8 @@ Residuals = Mapping[LinearKind, ResidualRows]
 AnyWeights = TypeVar("AnyWeights", bound=Weights)
 # What a faster product may cost in size, as `choose_forms` counts it.
 ESCAPE_COST = FASTEST
+# A head's price of time: where memory is short, it is what has to give.
+_HEAD_PACKING = 8.0
 _LARGEST = 127
 _WEIGHT_SIZE, _EMBEDDING_STEP, _RESIDUAL_STEP = 0.02, 2.0**-7, 1e-4
 # A few channels of a model's activations are much larger than the others: by them channels are chosen.
@@ -67,7 +69,7 @@ def random_head(rows: int, columns: int, device: torch.device, bits: int = min(H
     scale = weight.abs().amax(1) / _LARGEST
     q = weight.div_(scale[:, None]).round_().to(torch.int8)
     del weight
-    return head_weights(q, _WEIGHT_SIZE * scale, bits, ESCAPE_COST)
+    return head_weights(q, _WEIGHT_SIZE * scale, bits, _HEAD_PACKING)
 
 
 def random_embedding(rows: int, columns: int, device: torch.device) -> HostTable:

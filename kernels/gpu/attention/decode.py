@@ -43,7 +43,6 @@ def decode_attention(
     correction: Fetch | None = None,
     norms: HeadNorms | None = None,
     settled: bool = False,
-    combine: bool = True,
     asm: bool | None = None,
 ) -> Tensor:
     """Attention of the token at `position` (int32 [1]) over what is cached before it and itself, into `out`.
@@ -55,7 +54,6 @@ def decode_attention(
 
     settled: position and the cache before it were complete when the first kernel of the chain was launched
     (as in a captured graph of one step), so that they are read without waiting for the kernel before.
-    Without `combine`, `out` is not written: `attended.prepare_attended` reads `scratch` in its place.
     Raises ValueError when shapes do not fit.
     """
     group = _check_sizes(qkv, cache, out, bias, correction)
@@ -85,7 +83,6 @@ def decode_attention(
         BIAS=bias is not None,
         CORRECTIONS=0 if correction is None else correction.config.splits,
         SETTLED=settled,
-        COMBINE=combine,
         asm=asm,
         num_warps=_WARPS,
         num_stages=1,

@@ -136,14 +136,11 @@ def _finish(
     ROWS: tl.constexpr,
     HEAD_DIM: tl.constexpr,
     SPLITS: tl.constexpr,
-    COMBINE: tl.constexpr,
 ) -> None:
-    """Outputs of a group: of a program that is alone, or by the last of several; or left to be combined."""
+    """Outputs of a group: of a program that is alone, or by the last of several."""
     WIDTH: tl.constexpr = result[0].shape[1]
     outputs = out + head * GROUP * HEAD_DIM
-    if not COMBINE:
-        store_partial(buffers, head, split, result, ROWS, WIDTH, SPLITS)
-    elif active == 1:
+    if active == 1:
         _store_output(outputs, result[0] / result[2][:, None], GROUP, HEAD_DIM)
     else:
         store_partial(buffers, head, split, result, ROWS, WIDTH, SPLITS)
@@ -191,7 +188,7 @@ def decode_attention_kernel(
     context: tl.tensor, window: tl.tensor, scale: tl.tensor, eps: tl.tensor, GROUP: tl.constexpr,
     ROWS: tl.constexpr, HEAD_DIM: tl.constexpr, WIDTH: tl.constexpr, HALF: tl.constexpr,
     BLOCK: tl.constexpr, SPLITS: tl.constexpr, SHARE: tl.constexpr, NORM: tl.constexpr, BIAS: tl.constexpr,
-    CORRECTIONS: tl.constexpr, QUANTISED: tl.constexpr, SETTLED: tl.constexpr, COMBINE: tl.constexpr,
+    CORRECTIONS: tl.constexpr, QUANTISED: tl.constexpr, SETTLED: tl.constexpr,
     CHAINED: tl.constexpr, ASM: tl.constexpr,
 ) -> None:
     # fmt: on
@@ -223,4 +220,4 @@ def decode_attention_kernel(
         q = _repeated(q * (scale * _LOG2_E))
         result = _attended(q, cache, block, begin, end, HEAD_DIM, QUANTISED, ASM)
         buffers = (partial, weights, arrived)
-        _finish(out, buffers, head, split, active, result, GROUP, ROWS, HEAD_DIM, SPLITS, COMBINE)
+        _finish(out, buffers, head, split, active, result, GROUP, ROWS, HEAD_DIM, SPLITS)

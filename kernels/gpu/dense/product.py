@@ -12,6 +12,10 @@ from kernels.gpu.dense.weights import DenseWeights
 from kernels.gpu.prepare import Prologue
 from kernels.gpu.product import STORE, Epilogue
 
+_LONG, _SHORT = 1024, 512
+# A part of a row that may be filled up with nothing.
+_SPARE = 16
+
 
 @dataclass(frozen=True, slots=True)
 class DenseConfig:
@@ -23,9 +27,10 @@ class DenseConfig:
 
 
 def default_dense_config(rows: int, columns: int) -> DenseConfig:
-    """Small matrices are spread over more programs; a block is no longer than a row."""
-    block = min(1024, 1 << (columns - 1).bit_length())
-    return DenseConfig(rows=2 if rows < 4096 else 4, block=block)
+    """Blocks that leave little of the last one empty, with 8 weights of a row to a thread, 16 bytes."""
+    block = _LONG if -columns % _LONG <= columns // _SPARE else _SHORT
+    block = min(block, 1 << (columns - 1).bit_length())
+    return DenseConfig(rows=4, block=block, warps=max(1, block // 256))
 
 
 def dense_product(

@@ -18,8 +18,8 @@ import triton.language as tl
 
 from kernels.gpu.chaining import follow
 from kernels.gpu.dec.fetch_kernel import fetch_role
-from kernels.gpu.outputs import outputs_before, store_outputs
-from kernels.gpu.primitives import load_shared_input4
+from kernels.gpu.ordered_loads import ordered_input4
+from kernels.gpu.outputs import common_factor, norm_squares, outputs_before, row_sums, store_outputs
 from kernels.gpu.registers import lane_words, step_registers
 from kernels.gpu.tensor_cores import mma
 
@@ -52,7 +52,7 @@ def _add_step(
     zero = (word * 0).to(tl.int32)
     added = ()
     for m in tl.static_range(USED):
-        b0, b1, b2, b3 = load_shared_input4(digits + m * 128, ASM)
+        b0, b1, b2, b3 = ordered_input4(digits + m * 128, ASM)
         c = mma(r[0], r[1], r[2], r[3], b0, b1, zero, zero, zero, zero, False, ASM)
         c = mma(r[4], r[5], r[6], r[7], b2, b3, c[0], c[1], c[2], c[3], False, ASM)
         dot = (c[0] * (1 << BITS) + c[3]).to(tl.float32)
@@ -152,25 +152,6 @@ def _block_sums(
 
 
 @triton.jit
-def _common(
-    squares: tl.tensor,
-    m: tl.tensor,
-    chunks: tl.tensor,
-    columns: tl.tensor,
-    eps: tl.tensor,
-    NORMED: tl.constexpr,
-    CHUNKS: tl.constexpr,
-) -> Any:
-    """1 / rms of a vector by its chunks' sums of squares; 1 without a norm."""
-    factor = 1.0
-    if NORMED:
-        chunk = tl.arange(0, CHUNKS)
-        total = tl.sum(tl.load(squares + m * chunks + chunk, mask=chunk < chunks, other=0.0), 0)
-        factor = 1.0 / tl.sqrt(total / columns + eps)
-    return factor
-
-
-@triton.jit
 def _block(
     weights: tl.tuple,
     inputs: tl.tuple,
@@ -210,29 +191,21 @@ def _block(
     common = ()
     for m in tl.static_range(USED):
         before = before + (outputs_before(out, bias, m * rows + row, row, inside, ADD, BIAS),)
-        common = common + (_common(squares, m, inputs[4], columns, eps, NORMED, CHUNKS),)
+        own = norm_squares(squares, m, inputs[4], NORMED, CHUNKS)
+        common = common + (common_factor(own, columns, eps, NORMED),)
     sums = _block_sums(
         (words, tables), first, inputs, steps, thread, BITS, BATCH, USED, WHOLE, TAIL, WARPS, ASM
     )
     for m in tl.static_range(USED):
-        value = tl.sum(tl.sum(tl.reshape(sums[m], [WARPS, 8, 4]), 2), 0) * common[m] + before[m]
+        value = row_sums(sums[m], WARPS) * common[m] + before[m]
         store_outputs(out, m * rows + row, value, inside, ASM)
 
 
 # fmt: off
-@triton.jit(
-    do_not_specialize=(
-        "rows",
-        "steps",
-        "stride",
-        "chunks",
-        "columns",
-        "fetchers",
-        "fetch_groups",
-        "fetch_words",
-        "fetch_columns",
-    )
-)
+@triton.jit(do_not_specialize=(
+    "rows", "steps", "stride", "chunks", "columns", "fetchers", "fetch_groups", "fetch_words",
+    "fetch_columns",
+))
 def group_kernel(
     words: tl.tensor, tables: tl.tensor, digits: tl.tensor, group_sums: tl.tensor, x_scale: tl.tensor,
     squares: tl.tensor, out: tl.tensor, bias: tl.tensor, residual: tl.tensor, channels: tl.tensor,
@@ -248,10 +221,6 @@ def group_kernel(
     """out[m, row] = weight row . x_m; see `group_product.group_product`."""
     program = tl.program_id(0)
     thread = tl.arange(0, 32 * WARPS)
-    weights = (words, tables)
-    inputs = (digits, group_sums, x_scale, stride, chunks)
-    norm = (squares, columns, eps)
-    outputs = (out, bias)
     if FETCH:
         if program < fetchers:
             follow(CHAINED)
@@ -260,6 +229,7 @@ def group_kernel(
             fetch_role(listing, shape, program, thread, FETCH_ROWS, FETCH_SPLITS, FETCH_AHEAD, ASM)
     if program >= fetchers:
         _block(
-            weights, inputs, norm, outputs, program - fetchers, rows, steps, thread, BITS, BATCH, USED, WHOLE,
-            TAIL, NORMED, CHUNKS, ADD, BIAS, WARPS, CHAINED, ASM,
+            (words, tables), (digits, group_sums, x_scale, stride, chunks), (squares, columns, eps),
+            (out, bias), program - fetchers, rows, steps, thread, BITS, BATCH, USED, WHOLE, TAIL, NORMED,
+            CHUNKS, ADD, BIAS, WARPS, CHAINED, ASM,
         )  # fmt: skip

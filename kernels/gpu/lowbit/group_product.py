@@ -8,6 +8,7 @@ from torch import Tensor
 from kernels.gpu.chaining import launch_chained
 from kernels.gpu.dec.fetch import Fetch
 from kernels.gpu.dec.launching import check_fetch, fetch_constants, fetch_pointers, fetch_sizes
+from kernels.gpu.digits import Extras
 from kernels.gpu.lowbit.group_kernel import group_kernel
 from kernels.gpu.lowbit.groups import UNROLL, DeviceGroups
 from kernels.gpu.planes import MANY_GROUPS
@@ -22,11 +23,10 @@ def default_config(weights: DeviceGroups) -> ProductConfig:
     """The fastest launch measured on an H200 for matrices of about this shape, with a fetch and without.
 
     Up to about 6 blocks a multiprocessor 80 registers let all of them run at once; beyond that 72 let one
-    more. Only at 3 bits and with many blocks one warp a block is faster (12.8 against 13.9 us at 28672 x
-    4096): a superstep has fewer words to wait for.
+    more. Where blocks fill the GPU many times over, two warps a block end at less different times.
     """
-    if weights.bits == 3 and weights.blocks >= MANY_GROUPS:
-        return ProductConfig(1, 72)
+    if weights.blocks >= MANY_GROUPS:
+        return ProductConfig(2, 72)
     return ProductConfig(4, 80 if weights.blocks < _ONE_WAVE else 72)
 
 
@@ -48,10 +48,7 @@ def group_product(
     (`dec.correction.add_correction`). The residual may have fewer outputs than the weights have rows.
     The sums are the same bits in every run of one configuration. Raises ValueError when shapes do not match.
     """
-    if prepared.columns != weights.columns:
-        raise ValueError(f"x has {prepared.columns} columns, the weights have {weights.columns}")
-    if not prepared.by_chunk:
-        raise ValueError("group products take activations that were prepared by chunk")
+    prepared.require(weights.columns, Extras.GROUP_SUMS)
     check_fetch(fetch, prepared.used, weights.columns, weights.rows)
     if out is None:
         out = torch.empty(prepared.used, weights.rows, dtype=dtype, device=weights.device)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from runtime.bench.decode import stepping
-from runtime.bench.decode.random_model import BF16, Mode, Shared, make_shared, random_device_model
+from runtime.bench.decode.random_model import Mode, Shared, make_shared, random_device_model
 from runtime.bench.decode.step_rows import POSITION, Subject, bytes_read
 from runtime.bench.decode.stepping import StepEngine, Tables
 from runtime.bench.shapes import ModelShape
@@ -56,7 +56,7 @@ class Builder:
         """
         release()
         shared = self._shared_by(shape)
-        before = _allocated() - (0 if mode.name == BF16 else shared.device_bytes())
+        before = _allocated() - shared.device_bytes(mode)
         model = random_device_model(shape, mode, context, self._device, shared)
         _reset_peak()
         engine = stepping.new_engine(model, tables, **options)

@@ -11,7 +11,8 @@ NOTES = {
     " corrected replayed in turn. x bf16: to this project's in the same run; x eager: to transformers."
     " GB: allocated for weights, cache and buffers; peak: prefill included. GB read: weights, head and"
     " cache that a step reads; of ceiling: that in the step's time, over the ceiling. Blocks are copies"
-    " of one another in memory of their own; residual rows, in host memory, are shared by all blocks.",
+    " of one another in memory of their own; residual rows, in host memory, are shared by all blocks."
+    " Heads: bf16; INT8 with a scale per row for int8x; the same in 6 bits for low-bit weights.",
     "contexts": "As under steps, without correction.",
     "memory": "GB by purpose as the engine counts them; all: allocated, above what was before the model."
     " host: embedding, and residuals of all blocks as a real model has them.",

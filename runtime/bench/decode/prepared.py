@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from runtime import store
-from runtime.bench.decode.measured import MeasuredEngine
 from runtime.bench.decode.step_rows import POSITION, Known, Subject, step_rows
 from runtime.bench.decode.stepping import Tables
 from runtime.bench.table import Row
@@ -27,4 +26,4 @@ def _base_rows(name: str, base: str, known: Known) -> Iterator[Row]:
     loaded = load_engine(Load(name, base, 2 * POSITION), JobContext.silent())
     engine: Any = loaded.engine
     tables = Tables(TunedPath(loaded.loaded.path), {}) if loaded.loaded.path else None
-    yield from step_rows(Subject(name, base, MeasuredEngine(engine)), tables, known)
+    yield from step_rows(Subject(name, base, engine), tables, known)

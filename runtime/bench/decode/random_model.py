@@ -8,33 +8,36 @@ and host memory is saved.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import torch
-from torch import Tensor
 
-from kernels.gpu.dec.fetch import ResidualRows
 from kernels.gpu.dense.weights import DenseWeights
 from kernels.gpu.embedding import HostTable
 from kernels.gpu.packing import pack_planes
 from kernels.gpu.planes import DevicePlanes
 from runtime.bench.mixture import paper_mixture
 from runtime.bench.shapes import ModelShape
-from runtime.engine.gpu.model import BlockParts, DeviceModel, LinearParts
-from runtime.layers.base import LinearKind
+from runtime.engine.gpu.head import HEAD_BITS, STORED_BITS
+from runtime.engine.gpu.model import DeviceModel
 from runtime.layers.device_products import Weights
 from runtime.model.spec import ModelSpec
-from runtime.model.weights import BlockNorms
 from runtime.tuner import random_weights
-from runtime.tuner.device_block import cloned, random_residual
+from runtime.tuner.random_model import (
+    ESCAPE_COST,
+    Residuals,
+    cloned,
+    random_embedding,
+    random_head,
+    random_model,
+    random_residual,
+)
 
 BF16, INT8X = "bf16", "int8x"
-# What a faster product may cost in size, as `choose_forms` counts it.
-ESCAPE_COST = 8.0
+COARSE_BITS = min(HEAD_BITS)
 _BF16_SIZE = 0.02
 _SCALE = 2.0**-7
-_LARGEST = 127
 
 MakeWeights = Callable[[int, int], Weights]
 
@@ -52,6 +55,13 @@ class Mode:
         """Whether the slider moves."""
         return self.name not in (BF16, INT8X)
 
+    @property
+    def head_bits(self) -> int | None:
+        """Bits of the head's codes, None for bf16: with low-bit weights those that little memory brings."""
+        if self.name == BF16:
+            return None
+        return COARSE_BITS if self.corrected else STORED_BITS
+
     def maker(self, device: torch.device) -> MakeWeights:
         """Random weights of n_out x n_in."""
         if self.name == BF16:
@@ -66,14 +76,15 @@ class Mode:
 class Shared:
     """What models of one shape have in common, whatever their mode: kept, because it is slow to make."""
 
-    head: DevicePlanes
+    heads: Mapping[int, DevicePlanes]
     embedding: HostTable
-    residuals: Mapping[LinearKind, ResidualRows]
+    residuals: Residuals
 
-    def device_bytes(self) -> int:
-        """Bytes of device memory."""
+    def device_bytes(self, mode: Mode) -> int:
+        """Bytes of device memory that a model of this mode uses."""
         scales = sum(rows.scale.nbytes for rows in self.residuals.values())
-        return self.head.nbytes + self.embedding.scale.nbytes + scales
+        head = 0 if mode.head_bits is None else self.heads[mode.head_bits].nbytes
+        return head + self.embedding.scale.nbytes + scales
 
 
 def make_shared(shape: ModelShape, device: torch.device) -> Shared:
@@ -82,7 +93,9 @@ def make_shared(shape: ModelShape, device: torch.device) -> Shared:
         kind: random_residual(n_out, n_in, device, pinned=True)
         for kind, (n_out, n_in) in shape.linears.items()
     }
-    return Shared(_int8_head(shape, device), _embedding(shape, device), residuals)
+    size = (shape.vocabulary, shape.hidden)
+    heads = {bits: random_head(*size, device, bits) for bits in (STORED_BITS, COARSE_BITS)}
+    return Shared(heads, random_embedding(*size, device), residuals)
 
 
 def random_device_model(
@@ -94,39 +107,10 @@ def random_device_model(
     make = mode.maker(device)
     made = {kind: make(*size) for kind, size in shape.linears.items()}
     copies = [made, *({kind: cloned(one) for kind, one in made.items()} for _ in spec.layers[1:])]
-    blocks = tuple(
-        BlockParts(layer, _norms(shape, device), _linears(own, mode, parts))
-        for layer, own in zip(spec.layers, copies, strict=True)
-    )
-    head = _dense(device, shape.vocabulary, shape.hidden) if mode.name == BF16 else parts.head
-    return DeviceModel(
-        spec=spec,
-        context=context,
-        embedding=parts.embedding,
-        blocks=blocks,
-        norm=_near_one(shape.hidden, device),
-        head=LinearParts(head),
-        ropes=_ropes(spec, context, device),
-    )
-
-
-def _linears(made: Mapping[LinearKind, Weights], mode: Mode, shared: Shared) -> dict[LinearKind, LinearParts]:
-    """A block's linears; packed ones have factors of their columns, as real models do."""
-    if mode.name == BF16:
-        return {kind: LinearParts(weights) for kind, weights in made.items()}
-    residuals = shared.residuals if mode.corrected else {}
-    return {
-        kind: LinearParts(
-            weights,
-            inverse_columns=_near_one(weights.columns, weights.device),
-            residual=_own_scale(residuals.get(kind)),
-        )
-        for kind, weights in made.items()
-    }
-
-
-def _own_scale(residual: ResidualRows | None) -> ResidualRows | None:
-    return None if residual is None else replace(residual, scale=residual.scale.clone())
+    bits = mode.head_bits
+    head = _dense(device, shape.vocabulary, shape.hidden) if bits is None else parts.heads[bits]
+    residuals = parts.residuals if mode.corrected else {}
+    return random_model(spec, context, copies, residuals, head, parts.embedding)
 
 
 def _dense(device: torch.device, rows: int, columns: int) -> DenseWeights:
@@ -138,33 +122,3 @@ def _dense(device: torch.device, rows: int, columns: int) -> DenseWeights:
 def _mixed_planes(device: torch.device, rows: int, columns: int) -> DevicePlanes:
     q = paper_mixture().draw(rows, columns, device=device)
     return pack_planes(q, torch.full((1,), _SCALE, device=device), escape_cost=ESCAPE_COST)
-
-
-def _int8_head(shape: ModelShape, device: torch.device) -> DevicePlanes:
-    """Normal rows with a scale each, as the INT8 form of a head has them."""
-    weight = torch.randn(shape.vocabulary, shape.hidden, device=device)
-    scale = weight.abs().amax(1) / _LARGEST
-    q = weight.div_(scale[:, None]).round_().to(torch.int8)
-    del weight
-    return pack_planes(q, _BF16_SIZE * scale, escape_cost=ESCAPE_COST)
-
-
-def _embedding(shape: ModelShape, device: torch.device) -> HostTable:
-    size = (shape.vocabulary, shape.hidden)
-    codes = torch.randint(-_LARGEST, _LARGEST + 1, size, dtype=torch.int8, device=device)
-    if device.type == "cuda":
-        codes = torch.empty(codes.shape, dtype=torch.int8, pin_memory=True).copy_(codes)
-    return HostTable(codes, torch.full((shape.vocabulary,), _SCALE, device=device))
-
-
-def _norms(shape: ModelShape, device: torch.device) -> BlockNorms:
-    return BlockNorms(_near_one(shape.hidden, device), _near_one(shape.hidden, device))
-
-
-def _near_one(size: int, device: torch.device) -> Tensor:
-    return 1 + 0.1 * torch.randn(size, device=device)
-
-
-def _ropes(spec: ModelSpec, context: int, device: torch.device) -> tuple[tuple[Tensor, Tensor], ...]:
-    tables = (rope.tables(context) for rope in spec.ropes)
-    return tuple((cos.to(device), sin.to(device)) for cos, sin in tables)

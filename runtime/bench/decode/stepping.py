@@ -59,7 +59,6 @@ def new_engine(
     model: DeviceModel, tables: Tables | None = None, kv_bits: int = 16, prompt_correction: bool = True
 ) -> StepEngine:
     """The engine of a model; without `tables` its slider does not move."""
-    from runtime.bench.decode.measured import MeasuredEngine
     from runtime.engine.gpu.engine import GpuEngine
 
     path, fetching = (tables.path, tables.fetching) if tables else (TunedPath([]), None)
@@ -67,7 +66,7 @@ def new_engine(
         model, path=path, fetching=fetching, kv_bits=kv_bits, prompt_correction=prompt_correction
     )
     engine.warm()
-    return MeasuredEngine(engine)
+    return engine
 
 
 def random_tokens(engine: Engine, count: int) -> list[int]:

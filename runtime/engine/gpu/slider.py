@@ -72,7 +72,7 @@ class DeviceSlider:
         nothing = not self.corrected
         return SliderReading(
             target_pct=self.at.pct,
-            measured_pct=0.0 if nothing else measured,
+            measured_pct=0.0 if nothing else _at_least_nothing(measured),
             k_chunk=KChunk() if self.at.lossless else self.table,
             channels_corrected=0 if self.at.lossless else self._channels(),
             lossless=self.at.lossless,
@@ -95,6 +95,11 @@ class DeviceSlider:
             counts: Tensor = self._buffers.kinds[kind].step.selection.control[2:3]
             self._refused[place : place + 1].copy_(counts, non_blocking=True)
         return known
+
+
+def _at_least_nothing(measured: float | None) -> float | None:
+    """Noise may find steps with corrections faster."""
+    return None if measured is None else max(measured, 0.0)
 
 
 def kinds_of(table: KChunk) -> frozenset[LinearKind]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kernels.gpu.attention.attended import Attended
 from kernels.gpu.attention.cache import DeviceCache
 from kernels.gpu.attention.decode import HeadNorms, decode_attention
 from kernels.gpu.attention.scratch import AttentionScratch, new_attention_scratch
@@ -78,7 +77,10 @@ class DecodeStep:
         self.blocks: list[BoundBlock] = bind_blocks(linears, buffers.kinds, fetching)
         head = model.head
         self._head = DeviceLinear(
-            head.weights, buffers.head, inverse_columns=head.inverse_columns, bias=head.bias
+            head.weights,
+            buffers.head,
+            inverse_columns=head.inverse_columns,
+            bias=head.bias,
         )
 
     @property
@@ -120,8 +122,6 @@ class DecodeStep:
         heads = None
         if norms.q is not None and norms.k is not None:
             heads = HeadNorms(norms.q, norms.k, spec.norm_eps)
-        # Put together by the kernel that makes the o product's digits, unless more than that reads it.
-        combine = "o" in corrected or not linears["o"].takes_attended
         decode_attention(
             qkv,
             self._cache.layer(index),
@@ -134,15 +134,8 @@ class DecodeStep:
             correction=linears["qkv"].fetch if "qkv" in corrected else None,
             norms=heads,
             settled=True,
-            combine=combine,
         )
-        attended = b.attended if combine else self._attended(block)
-        self._join(linears["o"], attended, NOTHING, norms.post_attention, "o" in corrected)
-
-    def _attended(self, block: BlockParts) -> Attended:
-        b, spec = self.buffers, self._model.spec
-        group = spec.n_heads // spec.n_kv_heads
-        return Attended(b.attention, b.state.position, block.layer.window, group, spec.head_dim)
+        self._join(linears["o"], b.attended, NOTHING, norms.post_attention, "o" in corrected)
 
     def _mlp(self, index: int, block: BlockParts, corrected: Corrected) -> None:
         b, spec, norms, linears = self.buffers, self._model.spec, block.norms, self.blocks[index]
@@ -154,7 +147,7 @@ class DecodeStep:
     def _join(
         self,
         linear: DeviceLinear,
-        x: Tensor | Attended,
+        x: Tensor,
         prologue: Prologue,
         post: Tensor | None,
         corrected: bool,

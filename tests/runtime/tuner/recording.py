@@ -9,7 +9,7 @@ class Recorder:
 
     def __init__(self, monkeypatch):
         self.started = []
-        for name in ("multiply_prepared", "prepare", "prepare_attended", "add_correction", "gate_corrected"):
+        for name in ("multiply_prepared", "prepare", "add_correction", "gate_corrected"):
             monkeypatch.setattr(device_linear, name, getattr(self, name))
         for name in ("decode_attention", "embed_token", "choose_token", "add_normed"):
             monkeypatch.setattr(step, name, getattr(self, name))
@@ -31,10 +31,6 @@ class Recorder:
         self.started.append(("prepare", x.numel(), kind, selection is not None))
         return out
 
-    def prepare_attended(self, attended, out, factors, extras):
-        self.started.append(("prepare attended", factors is not None))
-        return out
-
     def add_correction(self, out, fetch):
         self.started.append(("add", out.numel(), fetch.config.splits))
         return out
@@ -43,8 +39,8 @@ class Recorder:
         self.started.append(("gate", out.numel(), fetch.config.splits, gelu))
         return gated
 
-    def decode_attention(self, *args, correction, combine, **options):
-        self.started.append(("attention", correction and correction.config.splits, combine))
+    def decode_attention(self, *args, correction, **options):
+        self.started.append(("attention", correction and correction.config.splits))
 
     def embed_token(self, *args, **options):
         self.started.append(("embed",))

@@ -61,11 +61,12 @@ def test_residual_rows_are_shared_and_their_scales_are_not(shared):
     assert first.scale.data_ptr() != second.scale.data_ptr()
 
 
-def test_the_head_has_a_scale_for_every_row_and_reaches_it():
-    head = make_shared(SMALL, DEVICE).head
+@pytest.mark.parametrize(("mode", "level"), [("int8x", 127), ("awq4", 31)])
+def test_the_head_has_a_scale_for_every_row_and_reaches_it(mode, level):
+    head = make_shared(SMALL, DEVICE).heads[Mode(mode).head_bits]
     assert head.scale.numel() == SMALL.vocabulary
     largest = (decode_bf16(head).float().abs().amax(1) / head.scale).round()
-    assert torch.equal(largest, torch.full_like(largest, 127))
+    assert torch.equal(largest, torch.full_like(largest, level))
 
 
 def test_a_step_in_bf16_reads_every_weight_once_and_the_cache(shared):

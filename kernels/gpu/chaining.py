@@ -1,8 +1,8 @@
 """Chained launches: on GPUs that can (compute capability 9 and up), a kernel starts while the one before it
 still runs, brings what does not depend on it nearer, and waits for its results only then.
 
-A chain is safe because every program of a chained kernel begins with `follow`: before that it reads
-constants only, and the kernel after it may start but waits in its own `follow`.
+A chain is safe because every program of a chained kernel calls `follow`, before it writes and before it reads
+anything that the chain changes: the kernel after it may start, but waits in its own `follow`.
 https://docs.nvidia.com/cuda/cuda-c-programming-guide, programmatic dependent launch.
 """
 

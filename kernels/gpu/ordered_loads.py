@@ -4,9 +4,6 @@ Loads of what never changes (`ld.global.nc`, as in `primitives`) may be moved to
 too: digits before the wait, where they are not there yet, weights after it, where they come too late.
 """
 
-# A return under a constexpr `if` needs its `else`: triton would compile what follows it as well.
-# ruff: noqa: RET505
-
 from __future__ import annotations
 
 from typing import Any
@@ -14,71 +11,37 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.primitives import load_shared_input4, stream_words1, stream_words2
+from kernels.gpu.primitives import load_words1, load_words2, load_words4
+
+_INPUT4 = tl.constexpr("ld.global.v4.u32 {$0,$1,$2,$3},[$4];")
+_INPUT1 = tl.constexpr("ld.global.u32 $0,[$1];")
+_STREAM4 = tl.constexpr("ld.global.L1::no_allocate.v4.u32 {$0,$1,$2,$3},[$4];")
+_STREAM2 = tl.constexpr("ld.global.L1::no_allocate.v2.u32 {$0,$1},[$2];")
+_STREAM1 = tl.constexpr("ld.global.L1::no_allocate.u32 $0,[$1];")
 
 
 @triton.jit
 def ordered_stream4(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
     """As `stream_words4`."""
-    if ASM:
-        return tl.inline_asm_elementwise(
-            "ld.global.L1::no_allocate.v4.u32 {$0,$1,$2,$3},[$4];",
-            "=r,=r,=r,=r,l",
-            [pointers],
-            dtype=(tl.uint32, tl.uint32, tl.uint32, tl.uint32),
-            is_pure=True,
-            pack=1,
-        )
-    else:
-        return load_shared_input4(pointers, False)
+    return load_words4(pointers, _STREAM4, ASM)
 
 
 @triton.jit
 def ordered_stream2(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
     """As `stream_words2`."""
-    if ASM:
-        return tl.inline_asm_elementwise(
-            "ld.global.L1::no_allocate.v2.u32 {$0,$1},[$2];",
-            "=r,=r,l",
-            [pointers],
-            dtype=(tl.uint32, tl.uint32),
-            is_pure=True,
-            pack=1,
-        )
-    else:
-        return stream_words2(pointers, False)
+    return load_words2(pointers, _STREAM2, ASM)
 
 
 @triton.jit
 def ordered_stream1(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
     """As `stream_words1`."""
-    if ASM:
-        return tl.inline_asm_elementwise(
-            "ld.global.L1::no_allocate.u32 $0,[$1];",
-            "=r,l",
-            [pointers],
-            dtype=tl.uint32,
-            is_pure=True,
-            pack=1,
-        )
-    else:
-        return stream_words1(pointers, False)
+    return load_words1(pointers, _STREAM1, ASM)
 
 
 @triton.jit
 def ordered_input4(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
     """As `load_shared_input4`."""
-    if ASM:
-        return tl.inline_asm_elementwise(
-            "ld.global.v4.u32 {$0,$1,$2,$3},[$4];",
-            "=r,=r,=r,=r,l",
-            [pointers],
-            dtype=(tl.uint32, tl.uint32, tl.uint32, tl.uint32),
-            is_pure=True,
-            pack=1,
-        )
-    else:
-        return load_shared_input4(pointers, False)
+    return load_words4(pointers, _INPUT4, ASM)
 
 
 @triton.jit
@@ -88,9 +51,4 @@ def ordered_input1(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
     Compiling takes longer than linearly in the number of `tl.load`s: this is for what is read in the code of
     every form that a group can have.
     """
-    if ASM:
-        return tl.inline_asm_elementwise(
-            "ld.global.u32 $0,[$1];", "=r,l", [pointers], dtype=tl.int32, is_pure=True, pack=1
-        )
-    else:
-        return tl.load(pointers).to(tl.int32, bitcast=True)
+    return load_words1(pointers, _INPUT1, ASM).to(tl.int32, bitcast=True)

@@ -39,12 +39,19 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, asm: bool | None = No
     kernel[grid](*args, ASM=True if asm is None else asm, **options)
 
 
+# Loads by how they may be moved and kept: of what never changes (nc), once (no_allocate) or by many warps.
+_INPUT4 = tl.constexpr("ld.global.nc.v4.u32 {$0,$1,$2,$3},[$4];")
+_STREAM4 = tl.constexpr("ld.global.nc.L1::no_allocate.v4.u32 {$0,$1,$2,$3},[$4];")
+_STREAM2 = tl.constexpr("ld.global.nc.L1::no_allocate.v2.u32 {$0,$1},[$2];")
+_STREAM1 = tl.constexpr("ld.global.nc.L1::no_allocate.u32 $0,[$1];")
+
+
 @triton.jit
-def load_shared_input4(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
-    """Four consecutive words, 16-byte aligned, of an input that many warps read (kept in L1)."""
+def load_words4(pointers: tl.tensor, CODE: tl.constexpr, ASM: tl.constexpr) -> Any:
+    """Four consecutive words, 16-byte aligned, by the instruction CODE."""
     if ASM:
         return tl.inline_asm_elementwise(
-            "ld.global.nc.v4.u32 {$0,$1,$2,$3},[$4];",
+            CODE,
             "=r,=r,=r,=r,l",
             [pointers],
             dtype=(tl.uint32, tl.uint32, tl.uint32, tl.uint32),
@@ -60,51 +67,47 @@ def load_shared_input4(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
 
 
 @triton.jit
-def stream_words4(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
-    """Four consecutive words, 16-byte aligned, read once (kept out of L1)."""
+def load_words2(pointers: tl.tensor, CODE: tl.constexpr, ASM: tl.constexpr) -> Any:
+    """Two consecutive words, 8-byte aligned, by the instruction CODE."""
     if ASM:
         return tl.inline_asm_elementwise(
-            "ld.global.nc.L1::no_allocate.v4.u32 {$0,$1,$2,$3},[$4];",
-            "=r,=r,=r,=r,l",
-            [pointers],
-            dtype=(tl.uint32, tl.uint32, tl.uint32, tl.uint32),
-            is_pure=True,
-            pack=1,
+            CODE, "=r,=r,l", [pointers], dtype=(tl.uint32, tl.uint32), is_pure=True, pack=1
         )
     else:
-        return load_shared_input4(pointers, False)
+        return load_words1(pointers, CODE, False), load_words1(pointers + 1, CODE, False)
+
+
+@triton.jit
+def load_words1(pointers: tl.tensor, CODE: tl.constexpr, ASM: tl.constexpr) -> Any:
+    """One word by the instruction CODE."""
+    if ASM:
+        return tl.inline_asm_elementwise(CODE, "=r,l", [pointers], dtype=tl.uint32, is_pure=True, pack=1)
+    else:
+        return tl.load(pointers).to(tl.uint32, bitcast=True)
+
+
+@triton.jit
+def load_shared_input4(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
+    """Four consecutive words, 16-byte aligned, of an input that many warps read (kept in L1)."""
+    return load_words4(pointers, _INPUT4, ASM)
+
+
+@triton.jit
+def stream_words4(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
+    """Four consecutive words, 16-byte aligned, read once (kept out of L1)."""
+    return load_words4(pointers, _STREAM4, ASM)
 
 
 @triton.jit
 def stream_words2(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
     """Two consecutive words, 8-byte aligned, read once (kept out of L1)."""
-    if ASM:
-        return tl.inline_asm_elementwise(
-            "ld.global.nc.L1::no_allocate.v2.u32 {$0,$1},[$2];",
-            "=r,=r,l",
-            [pointers],
-            dtype=(tl.uint32, tl.uint32),
-            is_pure=True,
-            pack=1,
-        )
-    else:
-        return stream_words1(pointers, False), stream_words1(pointers + 1, False)
+    return load_words2(pointers, _STREAM2, ASM)
 
 
 @triton.jit
 def stream_words1(pointers: tl.tensor, ASM: tl.constexpr) -> Any:
     """One word, read once (kept out of L1)."""
-    if ASM:
-        return tl.inline_asm_elementwise(
-            "ld.global.nc.L1::no_allocate.u32 $0,[$1];",
-            "=r,l",
-            [pointers],
-            dtype=tl.uint32,
-            is_pure=True,
-            pack=1,
-        )
-    else:
-        return tl.load(pointers).to(tl.uint32, bitcast=True)
+    return load_words1(pointers, _STREAM1, ASM)
 
 
 @triton.jit

@@ -20,6 +20,7 @@ from runtime.bench.gpu_timing import graph_microseconds
 from runtime.bench.mixture import paper_mixture
 from runtime.bench.shapes import ModelShape
 from runtime.bench.token_formats import BF16, EPS, Format, Input, copied, matrix_bytes
+from runtime.engine.gpu.measures import kernels_started
 from runtime.layers.base import LinearKind
 
 Block = dict[LinearKind, Any]
@@ -149,18 +150,6 @@ def count_kernels(shape: ModelShape, form: Format, weights: Weights) -> int:
     block = pack_block(weights, form)
     run_token(shape, [block], form, weights.norm, weights.x)
     return shape.blocks * kernels_started(lambda: run_token(shape, [block], form, weights.norm, weights.x))
-
-
-def kernels_started(run: Callable[[], object]) -> int:
-    """Kernels that a call starts on the GPU, by torch's profiler; it may slow what runs later."""
-    if not torch.cuda.is_available():
-        return 0
-    torch.cuda.synchronize()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        run()
-        torch.cuda.synchronize()
-    found = [event for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
-    return sum(not event.name.startswith(("Memcpy", "Memset")) for event in found)
 
 
 def _error(shape: ModelShape, block: Block, form: Format, weights: Weights) -> float:

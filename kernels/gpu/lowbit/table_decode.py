@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from kernels.gpu.fields import GROUP_ROWS
+from kernels.gpu.lowbit.decoding import decode_bf16
 from kernels.gpu.lowbit.table_decode_kernel import table_decode_kernel
 from kernels.gpu.lowbit.tables import SUPERSTEP, DeviceTables
-from kernels.gpu.panel import Panel, Range, Run, panel_buffer, panel_of, step_runs
-from kernels.gpu.primitives import interpreting, launch
-
-# The interpreter takes as long for a program of many warps as for one of few.
-_WARPS = 32 if interpreting() else 4
+from kernels.gpu.panel import Range
 
 
 def decode_tables_bf16(
@@ -28,34 +23,5 @@ def decode_tables_bf16(
     Reads the groups of 8 rows and the supersteps of 512 columns that hold the panel: those that are whole
     cost no more than they must. Raises ValueError for a panel that is not inside, or does not fit `out`.
     """
-    panel = panel_of(tables, row_range, column_range)
-    out = panel_buffer(tables, panel, torch.bfloat16, out)
-    for run in step_runs(panel, tables.steps, SUPERSTEP):
-        _launch(tables, panel, out, run, asm)
-    return out
-
-
-def _launch(tables: DeviceTables, panel: Panel, out: Tensor, run: Run, asm: bool | None) -> None:
-    groups = -(-panel.rows[1] // GROUP_ROWS) - panel.rows[0] // GROUP_ROWS
-    launch(
-        table_decode_kernel,
-        (-(-groups * run.count // _WARPS),),
-        tables.words,
-        tables.entries,
-        tables.zero,
-        tables.step,
-        out,
-        *panel.rows,
-        *panel.columns,
-        run.first,
-        run.count,
-        groups * run.count,
-        tables.steps,
-        out.shape[1],
-        BITS=tables.bits,
-        STEPS=run.steps,
-        VECTOR=panel.vectorised(out),
-        WARPS=_WARPS,
-        asm=asm,
-        num_warps=_WARPS,
-    )
+    tensors = (tables.words, tables.entries, tables.zero, tables.step)
+    return decode_bf16(table_decode_kernel, tables, tensors, SUPERSTEP, (row_range, column_range), out, asm)

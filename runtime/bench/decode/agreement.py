@@ -55,7 +55,8 @@ def main() -> None:
     text = arguments.text.read_text(encoding="utf-8")
     with torch.inference_mode():
         rows = list(all_rows(arguments.model, arguments.bases, text))
-    result = {"date": str(date.today()), "GPU": torch.cuda.get_device_name(), "rows": rows}
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    result = {"date": str(date.today()), "device": device, "rows": rows}
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "gpu-agreement.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 

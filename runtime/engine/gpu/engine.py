@@ -158,11 +158,6 @@ class GpuEngine:
         }
 
     @property
-    def graphs(self) -> StepGraphs:
-        """The steps of the linears in force (benchmarks)."""
-        return self._bank.graphs
-
-    @property
     def _bank(self) -> Bank:
         if self._slider.at.lossless and self._lossless is not None:
             return self._lossless

@@ -32,14 +32,19 @@ def _timed(replay: Replay, buffers: StepBuffers, position: int, watch: Stopwatch
 
 
 def kernels_of(run: Callable[[], object], buffers: StepBuffers) -> int:
-    """Kernels that `run` starts on a GPU, by torch's profiler; 0 where nothing can be counted."""
-    if buffers.stream.device.type != "cuda":
-        return 0
+    """Kernels of a step by `run`; the state stays as it is."""
     with buffers.state.kept():
         buffers.state.stay_inside()
+        return kernels_started(run)
+
+
+def kernels_started(run: Callable[[], object]) -> int:
+    """Kernels that a call starts on the GPU, 0 without one; torch's profiler may slow what runs later."""
+    if not torch.cuda.is_available():
+        return 0
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        run()
         torch.cuda.synchronize()
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-            run()
-            torch.cuda.synchronize()
-    events = [e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA]
-    return sum(not event.name.startswith(("Memcpy", "Memset")) for event in events)
+    found = [event for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+    return sum(not event.name.startswith(("Memcpy", "Memset")) for event in found)

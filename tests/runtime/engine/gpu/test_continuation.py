@@ -191,7 +191,7 @@ def test_a_failing_step_leaves_equal_ids_and_the_same_answer_comes_again(engine,
     tokens = cache.continuation(logits, LIVELY)
     given = take(tokens, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(engine.graphs, "replay", fails)
+        patch.setattr(engine._bank.graphs, "replay", fails)
         with closing(tokens), pytest.raises(DecdecError):
             tokens.next()
     assert cache.ids == (PROMPT + given)[: len(cache.ids)]

@@ -149,7 +149,7 @@ def test_the_stop_beyond_the_right_end_uses_the_other_weights(engine, ran, tiny)
     assert (reading.k_chunk, reading.channels_corrected, reading.measured_pct) == (KChunk(), 0, 0.0)
     engine.set_slowdown(9.0, False)
     engine.decode(7)
-    assert ran[0].graphs is not ran[1].graphs is engine.graphs
+    assert ran[0].graphs is not ran[1].graphs is engine._bank.graphs
     assert [step.corrected for step in ran] == [frozenset(), frozenset(LINEAR_KINDS)]
 
 

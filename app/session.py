@@ -6,10 +6,11 @@ from enum import Enum
 from typing import Any
 
 from app.conversation import Conversation, Turn, TurnState
+from app.journal import Journal
 from app.loading import Loading
 from app.slider import Position, SliderState
 from runtime.errors import DecdecError
-from runtime.protocol.commands import Generate, Load, SetSlowdown, Stop
+from runtime.protocol.commands import Generate, Load, Sampling, SetSlowdown, Stop
 from runtime.protocol.events import Done, Event, Failed, Loaded, Progress, Stats, Token
 
 
@@ -25,15 +26,28 @@ class Phase(Enum):
 
 
 class ChatSession:
-    """One conversation on one engine: `push` takes every event, intents return the command to send."""
+    """One conversation on one engine: `push` takes every event, intents return the command to send.
+
+    `journal` hears of every change that is to be kept. `sampling` and `max_tokens` hold from the next
+    answer on.
+    """
 
     def __init__(
-        self, system_prompt: str = "", slowdown_pct: float = 0.0, loading: Loading | None = None
+        self,
+        system_prompt: str = "",
+        slowdown_pct: float = 0.0,
+        loading: Loading | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.conversation = Conversation(system_prompt)
         self.slider = SliderState(Position(slowdown_pct))
         self.phase = Phase.EMPTY
-        self._loading = loading or Loading()
+        self.sampling = Sampling()
+        self.max_tokens: int | None = None
+        self.how_to_load = loading or Loading()
+        self.journal = journal or Journal()
+        self._deleted: list[Turn] = []
+        self._kept = ""
         self.model = ""
         self.loaded: Loaded | None = None
         self.loading: Progress | None = None
@@ -51,28 +65,65 @@ class ChatSession:
         """Begin to bring a model into memory."""
         self._unload(Phase.LOADING, "the model is loading")
         self.model, self.problem = model, ""
-        return self._loading.command(model)
+        return self.how_to_load.command(model)
 
     def ask(self, question: str) -> Generate | None:
         """Add a question. None while the model still loads: `waiting()` gives the command then.
 
         Raises DecdecError when no answer can come, so that the text stays with the user.
         """
-        if self.busy:
-            raise DecdecError("The last answer is still being written", "", "Esc stops it")
-        if self.phase is Phase.EMPTY:
-            raise DecdecError("No model is loaded", "", "F2 chooses one")
-        if self.phase is Phase.BROKEN:
-            raise DecdecError("The engine is not running", self.problem, "F5 starts it again")
-        self.conversation.turns.append(Turn(question))
+        self._require_engine()
+        return self._opened(self.conversation.ask(question, self.model))
+
+    def regenerate(self, turn: Turn) -> Generate | None:
+        """Answer a turn's question again, as a variant of it."""
+        return self.edit(turn, turn.question)
+
+    def edit(self, turn: Turn, question: str) -> Generate | None:
+        """Ask something else in the place of a turn; what was there stays as another branch."""
+        self._require_engine()
+        return self._opened(self.conversation.branch(turn, question, self.model))
+
+    def go_on(self) -> Generate | None:
+        """Continue the newest answer where it ended. Raises DecdecError when it ended by itself."""
+        self._require_engine()
+        turn = self.conversation.last
+        if turn is None or not turn.cut:
+            raise DecdecError("There is nothing to continue", "the last answer came to its end", "")
+        turn.state, turn.failure, turn.finish_reason = TurnState.WAITING, "", ""
+        self._kept = turn.answer
         return self.waiting()
+
+    def delete(self, turn: Turn) -> None:
+        """Take out a turn with what came after it; `undo` brings it back."""
+        if self.busy:
+            raise DecdecError("The answer is still being written", "", "Esc stops it")
+        self._deleted = self.conversation.remove(turn)
+        self.journal.removed(self.conversation, self._deleted)
+
+    def undo(self) -> bool:
+        """Bring back what was deleted last in this conversation; whether there was anything."""
+        turns, self._deleted = self._deleted, []
+        if turns and not self.busy:
+            self.conversation.restore(turns)
+            for turn in turns:
+                self.journal.turn(self.conversation, turn)
+        return bool(turns)
+
+    def show_variant(self, turn: Turn, direction: int) -> bool:
+        """Show the variant before or behind a turn; whether there is one."""
+        if self.busy or self.conversation.step(turn, direction) is None:
+            return False
+        self.journal.conversation(self.conversation)
+        return True
 
     def waiting(self) -> Generate | None:
         """The command for a question that waits, once the model is ready."""
-        if self.phase is not Phase.READY or not self._open_turn():
+        turn = self._open_turn()
+        if self.phase is not Phase.READY or not turn:
             return None
         self.phase = Phase.ANSWERING
-        return Generate(self.conversation.messages())
+        return Generate(self.conversation.messages(), self.sampling, self.max_tokens)
 
     def stop(self) -> Stop | None:
         """End the running answer, or take back a question that still waits for the model."""
@@ -81,14 +132,47 @@ class ChatSession:
             return Stop()
         if self.phase is not Phase.STOPPING and (turn := self._open_turn()):
             turn.state, turn.finish_reason = TurnState.DONE, "stopped"
+            self.journal.turn(self.conversation, turn)
         return None
 
     def new_chat(self) -> Stop | None:
-        """Start over with the same system prompt; a running answer is stopped and forgotten."""
+        """Start over with the same system prompt; a running answer is stopped and kept as far as it came."""
+        return self.open(Conversation(self.conversation.system_prompt))
+
+    def open(self, conversation: Conversation) -> Stop | None:
+        """Go on with another conversation."""
         command = self.stop()
-        self.conversation = Conversation(self.conversation.system_prompt)
-        self.stats = None
+        if turn := self._open_turn():
+            turn.state, turn.finish_reason = TurnState.DONE, "stopped"
+            self.journal.turn(self.conversation, turn)
+        self.conversation = conversation
+        self.stats, self._deleted, self._kept = None, [], ""
         return command
+
+    def retitle(self, title: str) -> None:
+        """Name the conversation."""
+        self.conversation.title = title
+        self.journal.conversation(self.conversation)
+
+    def tell_first(self, system_prompt: str) -> None:
+        """Change what the model is told first; it counts from the next question on."""
+        self.conversation.system_prompt = system_prompt
+        if self.conversation.turns:
+            self.journal.conversation(self.conversation)
+
+    def _require_engine(self) -> None:
+        if self.busy:
+            raise DecdecError("The last answer is still being written", "", "Esc stops it")
+        if self.phase is Phase.EMPTY:
+            raise DecdecError("No model is loaded", "", "F2 chooses one")
+        if self.phase is Phase.BROKEN:
+            raise DecdecError("The engine is not running", self.problem, "F12 starts it again")
+
+    def _opened(self, turn: Turn) -> Generate | None:
+        self._kept = ""
+        self.journal.conversation(self.conversation)
+        self.journal.turn(self.conversation, turn)
+        return self.waiting()
 
     def slowdown(self) -> SetSlowdown:
         """The slider's target as a command."""
@@ -124,6 +208,7 @@ class ChatSession:
         if turn := self._open_turn():
             turn.state = TurnState.STREAMING
             turn.answer += event.text
+            self.journal.turn(self.conversation, turn)
 
     def _on_stats(self, event: Stats) -> None:
         self.slider.measured(event)
@@ -133,7 +218,8 @@ class ChatSession:
 
     def _on_done(self, result: dict[str, Any]) -> None:
         if turn := self._open_turn():
-            turn.answer = result.get("text", turn.answer)
+            if "text" in result:
+                turn.answer = self._kept + result["text"]
             turn.finish_reason = result.get("finish_reason", "stop")
             turn.dropped_messages = result.get("dropped_messages", 0)
         self._end_answer("")
@@ -142,6 +228,7 @@ class ChatSession:
         if turn := self._open_turn():
             turn.state = TurnState.FAILED if failure else TurnState.DONE
             turn.failure = failure
+            self.journal.turn(self.conversation, turn)
         if self.phase in (Phase.ANSWERING, Phase.STOPPING):
             self.phase = Phase.READY
 

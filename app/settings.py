@@ -12,12 +12,16 @@ import msgspec
 from app.loading import Loading
 from app.slider import DEFAULT_SLOWDOWN_PCT, MAX_SLOWDOWN_PCT
 from runtime import locations
+from runtime.protocol.commands import Sampling
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the chat remembers between starts. `untuned`: models whose tuning was declined.
 
     `context`, `prompt_correction`, `kv_bits`: how models are loaded where the command line says nothing.
+    `auto_floor`: tokens/s that the slider's "auto" keeps, 0: auto is off. `hints`: first-use hints already
+    seen. `keys`: Textual key lists by an action's name, where they differ from the usual ones. `device`,
+    `hub_endpoint`: as DECDEC_DEVICE and HF_ENDPOINT, which go before. `cache_folder`: where models lie.
     """
 
     model: str = ""
@@ -28,6 +32,15 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     context: int | None = None
     prompt_correction: bool = True
     kv_bits: int = 16
+    sampling: Sampling = Sampling()
+    max_tokens: int | None = None
+    system_prompts: dict[str, str] = {}
+    auto_floor: float = 0.0
+    hints: tuple[str, ...] = ()
+    keys: dict[str, str] = {}
+    device: str = ""
+    hub_endpoint: str = ""
+    cache_folder: str = ""
 
     @property
     def loading(self) -> Loading:

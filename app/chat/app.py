@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
@@ -29,6 +30,7 @@ from runtime.protocol.commands import Command
 from runtime.protocol.events import Event, Loaded, Ready
 from runtime.sources import catalogue
 
+STYLES = Path(__file__).parent / "styles"
 # A second Ctrl+C within this time quits.
 QUIT_WINDOW_S = 2.0
 
@@ -37,12 +39,12 @@ class ChatApp(App[None]):
     """`decdec-chat` in a terminal."""
 
     TITLE = "decdec-chat"
-    CSS_PATH = "app.tcss"
+    CSS_PATH = sorted(STYLES.glob("*.tcss"))
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", "Stop, twice: quit", show=False, priority=True),
         Binding("ctrl+d", "end_of_input", "Quit", show=False, priority=True),
-        Binding("ctrl+q", "quit", "Quit", key_display="^q", priority=True),
+        Binding("ctrl+q", "quit", "Quit", key_display="^q", priority=True, id="quit"),
     ]
 
     def __init__(self, given_loading: Mapping[str, Any] | None = None) -> None:

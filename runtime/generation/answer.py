@@ -20,13 +20,16 @@ class AnswerText:
         tokenizer: Tokenizer,
         stops: Iterable[str],
         opening: str = "",
+        *,
+        continues: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._detokenizer, self._stops = Detokenizer(tokenizer), StopMatcher(stops)
+        self._detokenizer, self._stops = Detokenizer(tokenizer, continues=continues), StopMatcher(stops)
         self._opening, self._pending = opening, opening
         self._shown: list[str] = []
         self._clock, self._last = clock, -FLUSH_INTERVAL_S
-        self.ids: list[int] = []
+        self._ids: list[int] = []
+        self._whole = 0
 
     @property
     def stopped(self) -> bool:
@@ -39,14 +42,21 @@ class AnswerText:
         return "".join(self._shown)
 
     @property
+    def ids(self) -> list[int]:
+        """Every token taken, up to the last that ended a character."""
+        return self._ids[: self._whole]
+
+    @property
     def own_text(self) -> str:
         """What the model itself wrote: without the opening that the template gave it."""
         return self.text.removeprefix(self._opening)
 
     def push(self, token_id: int) -> Token | None:
         """Take one token; an event when there is text and the last one is a moment ago."""
-        self.ids.append(token_id)
+        self._ids.append(token_id)
         self._pending += self._stops.push(self._detokenizer.push(token_id))
+        if self._detokenizer.whole:
+            self._whole = len(self._ids)
         if self._pending and self._clock() - self._last >= FLUSH_INTERVAL_S:
             return self._flush()
         return None
@@ -60,4 +70,4 @@ class AnswerText:
         text, self._pending = self._pending, ""
         self._shown.append(text)
         self._last = self._clock()
-        return Token(text, len(self.ids))
+        return Token(text, len(self._ids))

@@ -70,7 +70,8 @@ class Session:
     def _answer(self, command: Generate, fitted: Fitted, control: Control) -> Iterator[Event]:
         prompt = fitted.prompt
         self._meter = Meter(self._engine.context_limit)
-        text = AnswerText(self._tokenizer, (*self._builder.stops, *command.stop), prompt.opening)
+        stops = (*self._builder.stops, *command.stop)
+        text = AnswerText(self._tokenizer, stops, prompt.opening, continues=prompt.continues)
         reason = yield from self._writer(command, text, control).write(prompt.ids)
         if rest := text.finish():
             yield rest

@@ -102,7 +102,7 @@ class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
 
 
 class Generate(msgspec.Struct, frozen=True, tag="generate"):
-    """Answer a conversation whose last message is the user's."""
+    """Answer a conversation whose last message is the user's, or go on with the answer it ends with."""
 
     messages: tuple[Message, ...]
     sampling: Sampling = Sampling()

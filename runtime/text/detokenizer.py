@@ -45,15 +45,23 @@ def sentencepiece_bytes(token: str) -> bytes:
 class Detokenizer:
     """`push` every generated id, `finish` once; the pieces joined are the answer."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        """Raises DecdecError for a tokenizer whose way back to text is neither of the two known ones."""
+    def __init__(self, tokenizer: Tokenizer, *, continues: bool = False) -> None:
+        """`continues`: the ids follow other text, so that a space before the first word belongs to them.
+
+        Raises DecdecError for a tokenizer whose way back to text is neither of the two known ones.
+        """
         self._tokenizer = tokenizer
         kinds = tokenizer.decoder_kinds
         self._bytes = byte_level_bytes if "ByteLevel" in kinds else sentencepiece_bytes
         if "ByteLevel" not in kinds and not kinds <= _SENTENCEPIECE:
             raise DecdecError("The tokenizer is not supported", f"it decodes by {', '.join(sorted(kinds))}")
-        self._strip_space = tokenizer.strips_first_space
+        self._strip_space = tokenizer.strips_first_space and not continues
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    @property
+    def whole(self) -> bool:
+        """Whether no character waits for its other bytes."""
+        return not self._decoder.getstate()[0]
 
     def push(self, token_id: int) -> str:
         """Text that is complete now; hidden control tokens and unknown ids have none."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from runtime.errors import DecdecError
 from runtime.protocol.commands import Message
 from runtime.text.template import ChatTemplate
-from runtime.text.tokenizer import Tokenizer
+from runtime.text.tokenizer import VISIBLE, Tokenizer
 
 # Noncharacters of Unicode: no text holds them, and template code treats them as ordinary letters.
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
@@ -20,11 +21,15 @@ THINK_OPENING = "<think>"
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A rendered conversation. `opening`: visible text the template itself began the answer with."""
+    """A rendered conversation. `opening`: visible text the template itself began the answer with.
+
+    `continues`: it ends with an answer that is to go on, whose beginning is not to be told again.
+    """
 
     text: str
     ids: tuple[int, ...]
     opening: str = ""
+    continues: bool = False
 
 
 class PromptBuilder:
@@ -47,10 +52,20 @@ class PromptBuilder:
         return self._template.stops
 
     def build(self, messages: Sequence[Message]) -> Prompt:
-        """Raises DecdecError when the template cannot render the conversation."""
-        text = self._template.render([self._marked(message) for message in messages])
+        """A last message of the assistant is an answer that is to go on.
+
+        Raises DecdecError when the template cannot render the conversation.
+        """
+        begun = messages[-1].content if messages[-1].role == "assistant" else ""
+        asked = messages[:-1] if messages[-1].role == "assistant" else messages
+        if not asked:
+            raise DecdecError("There is nothing to answer", "the conversation holds no question")
+        text = self._template.render([self._marked(message) for message in asked])
         opening = f"{THINK_OPENING}\n" if text.rstrip().endswith(THINK_OPENING) else ""
-        return Prompt(text, tuple(self._encode(text)), opening)
+        if not begun:
+            return Prompt(text, tuple(self._encode(text)), opening)
+        own = begun.removeprefix(opening)
+        return Prompt(text + own, tuple(self._encode_begun(text, own)), continues=True)
 
     def remember(self, prompt: Prompt, answer: str, answer_ids: Sequence[int]) -> None:
         """The model's own ids for `answer`: what it wrote may not be how the tokenizer would cut it."""
@@ -64,15 +79,31 @@ class PromptBuilder:
             return [*self._known_ids, *self._encode_marked(rest)]
         return self._encode_marked(text)
 
-    def _marked(self, message: Message) -> Message:
-        content = _MARKS.sub("", message.content)
-        content = self._tokenizer.control_pattern.sub(f"{_OPEN}\\g<0>{_CLOSE}", content)
-        return Message(message.role, content)
+    def _encode_begun(self, text: str, own: str) -> list[int]:
+        """Ids of a prompt and the answer's beginning: the model's own text but for control tokens."""
+        if self._known_text == text + own:
+            return list(self._known_ids)
+        marked = self._mark(own, VISIBLE)
+        return [*self._encode(text), *self._encode_marked(marked, inner=True)]
 
-    def _encode_marked(self, text: str) -> list[int]:
-        """Split at marked tokens; a lone mark (its partner cut off by the template) is a boundary too."""
+    def _marked(self, message: Message) -> Message:
+        return Message(message.role, self._mark(message.content))
+
+    def _mark(self, text: str, but: Collection[str] = ()) -> str:
+        """The text with marks around everything that looks like a control token."""
+
+        def mark(match: re.Match[str]) -> str:
+            return match[0] if match[0] in but else f"{_OPEN}{match[0]}{_CLOSE}"
+
+        return self._tokenizer.control_pattern.sub(mark, _MARKS.sub("", text))
+
+    def _encode_marked(self, text: str, *, inner: bool = False) -> list[int]:
+        """Split at marked tokens; a lone mark (its partner cut off by the template) is a boundary too.
+
+        `inner`: the text follows other text.
+        """
         first, *pieces = self._marked_tokens.split(text)
-        ids = self._tokenizer.encode(first)
+        ids = self._tokenizer.encode_inner(first, plain=False) if inner else self._tokenizer.encode(first)
         for at, piece in enumerate(pieces):
             if piece:
                 ids += self._tokenizer.encode_inner(piece, plain=at % 2 == 0)

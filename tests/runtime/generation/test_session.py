@@ -267,3 +267,22 @@ def test_text_the_template_began_is_part_of_the_answer(make, folder, tmp_path):
     session = Session(engine, Loaded("m", "rtn4", "cpu", 512, 1), tmp_path)
     assert run(session, "hi")[0]["text"] == "<think>\nso</think>yes"
     assert run(session, "hi", "yes", "more")[0]["text"] == "<think>\nfine"
+
+
+def test_a_cut_answer_goes_on_where_it_ended_and_nothing_is_computed_twice(make):
+    session, engine = make("a b c d e f g h", " i j")
+    first, _ = run(session, "hi", max_tokens=3)
+    more, _ = run(session, "hi", first["text"])
+    assert more["text"] == " i j"
+    assert engine.prefilled[1] == 1
+    assert session._builder.build(
+        [Message("user", "hi"), Message("assistant", first["text"] + " i j")]
+    ).ids == (*engine.history,)
+
+
+def test_an_answer_cut_in_a_character_goes_on_with_the_whole_character(make):
+    session, _ = make("x😀", "😀 y")
+    cut = len(make.tokenizer.encode("x😀")) - 1
+    first, _ = run(session, "hi", max_tokens=cut)
+    assert first["text"] == "x"
+    assert run(session, "hi", first["text"])[0]["text"] == "😀 y"

@@ -96,3 +96,10 @@ def test_unknown_decoder_is_refused(folder, tmp_path):
     reference.save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(DecdecError, match="WordPiece"):
         Detokenizer(Tokenizer.from_folder(tmp_path))
+
+
+def test_the_space_before_a_word_stays_where_the_text_goes_on(sentencepiece_folder):
+    tokenizer = Tokenizer.from_folder(sentencepiece_folder)
+    ids = tokenizer.encode("quick")
+    assert "".join(map(Detokenizer(tokenizer).push, ids)) == "quick"
+    assert "".join(map(Detokenizer(tokenizer, continues=True).push, ids)) == " quick"

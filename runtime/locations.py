@@ -1,4 +1,4 @@
-"""The only place that knows folders: everything the app keeps is below `home()`."""
+"""The only place that knows folders: where models and their work lie, and where a person's own files lie."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from pathlib import Path
 
 import platformdirs
 
+APP = "decdec-chat"
+HOME, CACHE = "DECDEC_HOME", "DECDEC_CACHE"
+
+
+def _asked(variable: str) -> Path | None:
+    asked = os.environ.get(variable)
+    return Path(asked).expanduser().resolve() if asked else None
+
 
 def home() -> Path:
-    """`DECDEC_HOME`, or the platform's cache folder for decdec-chat. Not created here."""
-    override = os.environ.get("DECDEC_HOME")
-    return Path(override).expanduser().resolve() if override else platformdirs.user_cache_path("decdec-chat")
+    """Where everything big lies: `DECDEC_CACHE`, else `DECDEC_HOME`, else the platform's cache folder.
+
+    Not created here.
+    """
+    return _asked(CACHE) or _asked(HOME) or platformdirs.user_cache_path(APP)
 
 
 def models() -> Path:
@@ -45,5 +55,10 @@ def locks() -> Path:
 
 
 def settings_file() -> Path:
-    """The settings a person can edit."""
-    return home() / "settings.json"
+    """The settings a person can edit: in `DECDEC_HOME`, else in the platform's folder for settings."""
+    return (_asked(HOME) or platformdirs.user_config_path(APP)) / "settings.toml"
+
+
+def old_settings_file() -> Path:
+    """Where earlier versions kept settings, as JSON."""
+    return (_asked(HOME) or platformdirs.user_cache_path(APP)) / "settings.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from runtime.errors import Interrupted
 from runtime.protocol.events import Event, Progress
@@ -30,18 +31,24 @@ class JobContext:
         if self._cancelled():
             raise Interrupted(continues=self.job in RESUMABLE)
 
-    def progress(self, step: str, done: int, total: int, unit: str, note: str = "") -> None:
-        """Report `done` of `total` units (0: unknown) of a step; throttled, but the last always goes out."""
+    def progress(
+        self, step: str, done: int, total: int, unit: str, note: str = "", data: dict[str, Any] | None = None
+    ) -> bool:
+        """Report `done` of `total` units (0: unknown) of a step; throttled, but the last always goes out.
+
+        Tells whether it went out: `data` that did not is the caller's to send again.
+        """
         self.check()
         now = time.monotonic()
         if step != self._step:
             self._step, self._started, self._first = step, now, done
         elif now - self._last < MIN_INTERVAL_S and done != total:
-            return
+            return False
         self._last = now
         rate = self._rate(done, now)
         eta = (total - done) / rate if rate and total else None
-        self.emit(Progress(self.job, step, done, total, unit, rate, eta, note))
+        self.emit(Progress(self.job, step, done, total, unit, rate, eta, note, data))
+        return True
 
     def _rate(self, done: int, now: float) -> float | None:
         elapsed = now - self._started

@@ -41,6 +41,7 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
 
     `done`/`total` count `unit` (bytes, tensors, weights, tokens, points); total 0 means unknown.
     `rate` is units per second, `eta_s` seconds left; both None until known. `note` is a line for people.
+    `data`: JSON of what was found since the report before, where a step finds anything worth showing.
     """
 
     job: str
@@ -51,6 +52,7 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     rate: float | None = None
     eta_s: float | None = None
     note: str = ""
+    data: dict[str, Any] | None = None
 
 
 class Loaded(msgspec.Struct, frozen=True, tag="loaded"):

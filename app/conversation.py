@@ -147,6 +147,10 @@ class Conversation:
         self.choose(variants[at])
         return variants[at]
 
+    def shown_variant(self, turn: Turn) -> Turn | None:
+        """The turn that is shown in the place of this one."""
+        return self._all.get(self._chosen.get(turn.parent, ""))
+
     def show(self, leaf: str) -> None:
         """Show the path through the turn of this id; nothing changes if it is not there."""
         while turn := self._all.get(leaf):

@@ -100,10 +100,17 @@ class ChatScreen(AnswerActions, ChatActions, SlideActions, SetupActions, Program
             self.call_later(self._obey, command)
         elif text.startswith("/") and " " not in text.strip() and "\n" not in text:
             self.warn(f"No command {text.strip()}. F1 shows all.")
-        elif self.attempt(lambda: self.session.ask(text)):
+        elif self.ask(text):
+            self.prompt.end_edit()
             self.prompt.clear()
-            assert self.session.conversation.last is not None
-            self.transcript.add(self.session.conversation.last)
+
+    @on(Prompt.WentUp)
+    def _went_up(self) -> None:
+        self.transcript.select()
+
+    @on(Transcript.Left)
+    def _left(self) -> None:
+        self.prompt.focus()
 
     async def _obey(self, command: Command) -> None:
         """Do what a slash command says."""

@@ -18,6 +18,7 @@ class Prompt(TextArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("alt+left", "cursor_word_left", "Word left", show=False),
         Binding("alt+right", "cursor_word_right", "Word right", show=False),
+        Binding("escape", "cancel_edit", "Leave it as it was", show=False),
     ]
 
     class Sent(Message):
@@ -27,6 +28,12 @@ class Prompt(TextArea):
             super().__init__()
             self.text = text
 
+    class EditEnded(Message):
+        """The text is a new message again, no longer an old one that is edited."""
+
+    class WentUp(Message):
+        """The user wants to the messages above: cursor up in an empty prompt."""
+
     def __init__(self, id: str | None = None) -> None:
         super().__init__(
             id=id,
@@ -35,6 +42,27 @@ class Prompt(TextArea):
             placeholder="Ask anything · Enter sends · Ctrl+J new line · /help",
         )
 
+    def begin_edit(self, text: str) -> None:
+        """Edit an old message."""
+        self.text = text
+        self.move_cursor(self.document.end)
+        self.border_title = "Edit: Enter asks anew in its old place · Esc leaves it"
+        self.add_class("-editing")
+        self.focus()
+
+    def end_edit(self) -> None:
+        """Back to new messages."""
+        if self.has_class("-editing"):
+            self.border_title = ""
+            self.remove_class("-editing")
+            self.post_message(self.EditEnded())
+
+    def action_cancel_edit(self) -> None:
+        """Leave the old message as it was."""
+        if self.has_class("-editing"):
+            self.clear()
+            self.end_edit()
+
     async def _on_key(self, event: Key) -> None:
         """Send or break the line before the text area sees the key."""
         if event.key == "enter":
@@ -42,6 +70,10 @@ class Prompt(TextArea):
             event.prevent_default()
             if self.text.strip():
                 self.post_message(self.Sent(self.text))
+        elif event.key == "up" and not self.text:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.WentUp())
         elif event.key in NEWLINE_KEYS:
             event.stop()
             event.prevent_default()

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
+from textual import on
 from textual.containers import VerticalScroll
 from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Static
 
-from app.chat.widgets.answer import AnswerView
-from app.chat.widgets.question import QuestionView
+from app.chat.widgets.turn import TurnView
 from app.conversation import Conversation, Turn
 from app.stream import Follow
 
 REFRESH_S = 0.05
 # A new size makes the layout move the view by itself for a moment; that is nobody scrolling.
 SETTLE_S = 0.3
+# Turns drawn at first, and more each time the view comes to the oldest: so a long conversation opens at once.
+PAGE = 12
 
 
 class Transcript(VerticalScroll, can_focus=False):
-    """Questions and answers in order."""
+    """Turns of a conversation's path in order, the oldest ones drawn when somebody scrolls there."""
 
     class FollowChanged(Message):
         """The view began or ceased to follow."""
@@ -29,24 +32,40 @@ class Transcript(VerticalScroll, can_focus=False):
             super().__init__()
             self.on = on
 
+    class Left(Message):
+        """The keyboard went below the last turn."""
+
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self._follow = Follow()
-        self._answer: AnswerView | None = None
+        self._conversation = Conversation()
+        self._views: list[TurnView] = []
+        self._earlier: list[Turn] = []
         self._resized_at = 0.0
 
     def on_mount(self) -> None:
         """Look for new text often; the answer itself decides when drawing is due."""
         self.set_interval(REFRESH_S, self._tick)
 
+    @property
+    def selected(self) -> Turn | None:
+        """The turn that has the keyboard."""
+        return next((view.turn for view in self._views if view.has_focus), None)
+
     def show(self, conversation: Conversation, greeting: str) -> None:
-        """Replace everything by a conversation, or by the greeting if it is empty."""
-        self._answer = None
-        self.remove_children()
-        if not conversation.turns:
-            self.mount(Static(greeting, classes="greeting"))
-        for turn in conversation.turns:
-            self.add(turn)
+        """Draw a conversation, or the greeting if it is empty; turns that stand there already stay."""
+        turns = conversation.turns
+        kept = self._kept(turns) if conversation is self._conversation else 0
+        self._conversation = conversation
+        with self.app.batch_update():
+            if not kept:
+                self._clear()
+                self._earlier, turns = turns[:-PAGE], turns[-PAGE:]
+            else:
+                turns = turns[len(self._earlier) + kept :]
+                self._drop_from(kept)
+            self._show_greeting(greeting if not conversation.turns else "")
+            self._append(turns)
         self.follow()
 
     def greet(self, greeting: str) -> None:
@@ -56,16 +75,21 @@ class Transcript(VerticalScroll, can_focus=False):
 
     def add(self, turn: Turn) -> None:
         """Append a turn and go to the end."""
-        self.query(".greeting").remove()
-        self._answer = AnswerView(turn)
-        self.mount(QuestionView(turn.question), self._answer)
+        self._show_greeting("")
+        self._append([turn])
         self.follow()
 
     def finish(self) -> None:
         """The newest answer is over."""
-        if self._answer and not self._answer.turn.open:
-            self._answer.finish()
+        if self._views and not self._views[-1].turn.open:
+            self._views[-1].finish()
             self._keep_end()
+
+    def reopen(self) -> None:
+        """The newest answer goes on."""
+        if self._views:
+            self._views[-1].restyle()
+            self.follow()
 
     def follow(self) -> None:
         """Go to the end and stay there."""
@@ -74,12 +98,39 @@ class Transcript(VerticalScroll, can_focus=False):
 
     def restyle(self) -> None:
         """Draw every answer again after a change of theme."""
-        for answer in self.query(AnswerView):
-            answer.restyle()
+        for view in self._views:
+            view.restyle()
+
+    def select(self, direction: int = -1, beside: TurnView | None = None) -> None:
+        """Give the keyboard to the last turn, or to the one before or behind another."""
+        at = len(self._views) if beside is None else self._views.index(beside)
+        if at + direction >= len(self._views) or not direction:
+            self.post_message(self.Left())
+        elif self._views:
+            view = self._views[max(at + direction, 0)]
+            view.focus(scroll_visible=False)
+            self.scroll_to_widget(view, animate=False)
+
+    def select_turn(self, turn: Turn) -> None:
+        """Give the keyboard to this turn."""
+        for view in self._views:
+            if view.turn is turn:
+                self.call_after_refresh(view.focus)
+
+    def toggle_thought(self, turn: Turn) -> bool:
+        """Unfold or fold the thinking of a turn; whether there is any."""
+        return any(view.toggle_thought() for view in self._views if view.turn is turn)
+
+    @on(TurnView.Walked)
+    def _walked(self, event: TurnView.Walked) -> None:
+        event.stop()
+        self.select(event.direction, event.view)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Hold the view where a user scrolled up; follow again at the end."""
+        """Hold the view where a user scrolled up; follow again at the end; draw what is older at the top."""
         super().watch_scroll_y(old_value, new_value)
+        if new_value < 1 and self._earlier and old_value > new_value:
+            self.call_after_refresh(self._draw_earlier)
         if self._follow.on and time.monotonic() - self._resized_at < SETTLE_S:
             self.call_after_refresh(self._keep_end)
             return
@@ -94,8 +145,8 @@ class Transcript(VerticalScroll, can_focus=False):
         self._keep_end()
 
     def _tick(self) -> None:
-        if self._answer and self._answer.stale and self._answer.turn.open:
-            self._answer.stream()
+        if self._views and self._views[-1].turn.open and self._views[-1].stale:
+            self._views[-1].stream()
             self._keep_end()
 
     def _keep_end(self) -> None:
@@ -106,3 +157,45 @@ class Transcript(VerticalScroll, can_focus=False):
         if self._follow.on != on:
             self._follow.on = on
             self.post_message(self.FollowChanged(on))
+
+    # Drawn turns
+
+    def _kept(self, turns: Sequence[Turn]) -> int:
+        """How many drawn turns the path still begins with; 0 when anything older than those changed."""
+        if turns[: len(self._earlier)] != self._earlier:
+            return 0
+        drawn = list(zip(self._views, turns[len(self._earlier) :], strict=False))
+        return next((at for at, (view, turn) in enumerate(drawn) if view.turn is not turn), len(drawn))
+
+    def _append(self, turns: Sequence[Turn]) -> None:
+        views = [self._view(turn) for turn in turns]
+        self._views += views
+        self.mount_all(views)
+
+    def _view(self, turn: Turn) -> TurnView:
+        variants = self._conversation.variants(turn)
+        return TurnView(turn, (variants.index(turn) + 1, len(variants)))
+
+    def _drop_from(self, kept: int) -> None:
+        for view in self._views[kept:]:
+            view.remove()
+        del self._views[kept:]
+
+    def _clear(self) -> None:
+        self._views = []
+        self.remove_children()
+
+    def _show_greeting(self, greeting: str) -> None:
+        self.query(".greeting").remove()
+        if greeting:
+            self.mount(Static(greeting, classes="greeting"))
+
+    def _draw_earlier(self) -> None:
+        """One more page above, with the view held where it is."""
+        self._earlier, turns = self._earlier[:-PAGE], self._earlier[-PAGE:]
+        if not turns:
+            return
+        first, views = self._views[0], [self._view(turn) for turn in turns]
+        self._views = views + self._views
+        self.mount_all(views, before=first)
+        self.call_after_refresh(self.scroll_to_widget, first, animate=False, top=True)

@@ -8,7 +8,7 @@ from app.actions import ACTIONS
 from app.chat.screens.chat import ChatScreen
 from app.chat.screens.help import HelpScreen
 from app.chat.screens.system_prompt import SystemPromptScreen
-from app.chat.widgets.answer import AnswerView
+from app.chat.widgets.turn import TurnView
 from app.chat.widgets.prompt import Prompt
 from app.chat.widgets.slider import QualitySlider
 from app.chat.widgets.transcript import Transcript
@@ -210,7 +210,7 @@ async def test_new_chat_by_key_and_slash():
         await pilot.press("ctrl+n")
         await pilot.pause()
         assert not app.session.conversation.turns
-        assert len(app.screen.query(AnswerView)) == 0
+        assert len(app.screen.query(TurnView)) == 0
         await ask(app, pilot, "two")
         await ask(app, pilot, "/new")
         await pilot.pause()

@@ -39,6 +39,11 @@ def profiles() -> Path:
     return home() / "profiles"
 
 
+def pulls() -> Path:
+    """What is being fetched beside the chat, one small JSON file a model, until it is ready."""
+    return home() / "pulls"
+
+
 def compiled() -> Path:
     """Cache of compiled CPU kernels (numba)."""
     return home() / "compiled"

@@ -7,9 +7,9 @@ from typing import Any
 
 from runtime.checkpoint.files import damaged, read_object, shown
 from runtime.errors import DecdecError
+from runtime.supported import QUANTISED_KEYS
 
 MAX_CONFIG_BYTES = 4 << 20
-QUANTISED_KEYS = ("quantization_config", "compression_config", "quantization")
 
 # Where the text model's tensors lie in a multimodal Gemma 3: as published, and as transformers 5 saves it.
 TEXT_PREFIXES = (("language_model.", ""), ("model.language_model.", "model."))

@@ -17,6 +17,7 @@ from runtime.protocol.lines import MAX_LINE_BYTES
 
 MAX_LOG_BYTES = 1 << 20
 STREAM_LIMIT = MAX_LINE_BYTES + 1
+BESIDE_NICENESS = 10
 
 
 def worker_command() -> list[str]:
@@ -30,6 +31,15 @@ def spawn_options() -> dict[str, Any]:
     if sys.platform == "win32":
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     return {"start_new_session": True}
+
+
+def make_way(pid: int) -> None:
+    """Let a process run only in the time that others leave; where the system refuses, it runs as it is."""
+    import psutil  # what is done in front of the user never needs it
+
+    quiet = psutil.BELOW_NORMAL_PRIORITY_CLASS if sys.platform == "win32" else BESIDE_NICENESS
+    with contextlib.suppress(psutil.Error, OSError):
+        psutil.Process(pid).nice(quiet)
 
 
 def log_file() -> Path:

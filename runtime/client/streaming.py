@@ -23,7 +23,9 @@ class WorkerClient:
     A worker that dies is an event: `Failed(job="worker", …)`. Then `start()` gives a new one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, beside: bool = False) -> None:
+        """`beside`: the worker leaves the processor to whatever else runs."""
+        self._beside = beside
         self._process: asyncio.subprocess.Process | None = None
         self._pump: asyncio.Task[None] | None = None
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue(MAX_WAITING)
@@ -61,6 +63,8 @@ class WorkerClient:
             raise DecdecError(failed.what, failed.why) from error
         finally:
             process.close_log(log)
+        if self._beside:
+            process.make_way(self._process.pid)
         self._pump = asyncio.create_task(self._read(self._process))
 
     async def send(self, command: Command) -> None:

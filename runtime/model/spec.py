@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from runtime.errors import DecdecError
 from runtime.model.rope import MAX_DIM, RopeSpec, rope_spec
+from runtime.supported import FAMILIES
 
 Activation = Literal["silu", "gelu_tanh"]
 
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "phi3", "gemma3_text")
 _ACTIVATIONS: dict[str, Activation] = {"silu": "silu", "gelu_pytorch_tanh": "gelu_tanh"}
 _LIMITS = {
     "vocab_size": 1 << 21,

@@ -19,7 +19,7 @@ from runtime.store.names import checked
 from runtime.store.oserrors import translated
 from runtime.store.records import ModelRecord, delete, open_folder
 
-_IDENTITY = ".identity.json"
+IDENTITY = ".identity.json"
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def building(
             _drop_temporaries(staging)
         try:
             if identity is not None:
-                atomic.write_json(staging / _IDENTITY, identity)
+                atomic.write_json(staging / IDENTITY, identity)
             _seed(name, staging, identity, ctx or JobContext.silent())
             yield staging
         finally:
@@ -97,7 +97,7 @@ def _made_from(folder: Path, identity: dict[str, Any] | None) -> bool:
     if identity is None:
         return True
     try:
-        known = msgspec.json.decode((folder / _IDENTITY).read_bytes())
+        known = msgspec.json.decode((folder / IDENTITY).read_bytes())
     except (FileNotFoundError, msgspec.DecodeError):
         return False
     return bool(known == msgspec.json.decode(msgspec.json.encode(identity)))

@@ -12,14 +12,13 @@ from typing import Annotated
 import msgspec
 import torch
 
-from runtime import locations
 from runtime.protocol.events import SlowdownPoint
 from runtime.store.atomic import write_json
+from runtime.tuner.files import CPU, profile_path
 from runtime.tuner.measurer import Launch
 from runtime.tuner.verify import Detent
 
 FORMAT = 1
-CPU = "cpu"
 MAX_BYTES = 1 << 20
 Microseconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -89,12 +88,6 @@ class Profile(msgspec.Struct, frozen=True):
         starts = [point.slowdown_pct for point in self.path]
         if not starts or starts[0] != 0 or starts != sorted(starts):
             raise ValueError("the path must begin at 0 and ascend")
-
-
-def profile_path(model: str, base: str, device: str = CPU) -> Path:
-    """The file of a model and base on a device ("cpu", "cuda:0")."""
-    suffix = "" if device == CPU else f".{device.replace(':', '-')}"
-    return locations.profiles() / f"{model}.{base}{suffix}.json"
 
 
 def write_profile(profile: Profile) -> Path:

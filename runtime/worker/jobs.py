@@ -31,6 +31,9 @@ JOBS = {
     "bench_kernels": "runtime.bench.dec_jobs:kernels",
     "bench_decode": "runtime.bench.decode.jobs:decode",
     "doctor": "runtime.doctor:doctor",
+    "hub_search": "runtime.sources.hub_search:search",
+    "model_details": "runtime.details.jobs:details",
+    "check_files": "runtime.details.jobs:check_files",
 }
 
 

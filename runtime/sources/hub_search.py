@@ -1,0 +1,151 @@
+"""Models of a hub by words in their names: those this program can use, as far as the hub tells.
+
+Light by contract but for the job itself: the front end reads its results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from runtime.errors import DecdecError
+from runtime.progress import JobContext
+from runtime.sources.resumable import UnreachableError
+from runtime.supported import FAMILIES, QUANTISED_KEYS
+
+if TYPE_CHECKING:
+    from huggingface_hub.hf_api import ModelInfo
+
+LIMIT = 50
+_TIMEOUT_S = 10.0
+_TASK = "text-generation"
+_FIELDS = ("config", "downloads", "gated", "library_name", "pipeline_tag", "safetensors", "tags")
+_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
+# Marks of weights that are quantised already, or no weights of a whole model.
+_QUANTISED_TAGS = frozenset(
+    {"4-bit", "8-bit", "awq", "gptq", "bitsandbytes", "compressed-tensors", "fp8", "mlx"}
+)
+_ADAPTERS = frozenset({"peft", "adapter-transformers"})
+
+
+class FoundModel(msgspec.Struct, frozen=True):
+    """A repository of a hub. `bytes` of its weights, 0 where the hub does not tell; so with `licence`."""
+
+    repo: str
+    downloads: int = 0
+    bytes: int = 0
+    gated: bool = False
+    licence: str = ""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a search gave; `left_out`: how many more there were that this program cannot use."""
+
+    words: str
+    hub: str
+    models: tuple[FoundModel, ...] = ()
+    left_out: int = 0
+
+
+def search(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
+    """The worker's job: `words` to look for; the result is a `Found`, most downloads first.
+
+    Raises DecdecError; UnreachableError when offline.
+    """
+    words = str(args.get("words", "")).strip()
+    if not words:
+        raise DecdecError("There is nothing to search for", "", "type a part of a model's name")
+    ctx.check()
+    with _explained():
+        from huggingface_hub import constants
+
+        infos = _ask(words)
+        models = tuple(_found(info) for info in infos if is_usable(info))
+        found = Found(words, constants.ENDPOINT, models, len(infos) - len(models))
+        result: dict[str, Any] = msgspec.to_builtins(found)
+    return result
+
+
+def is_usable(info: ModelInfo) -> bool:
+    """Whether a repository may hold a model for this program: what the hub does not tell counts as yes."""
+    tags, config = set(info.tags or []), info.config or {}
+    family = config.get("model_type") or next((tag for tag in tags if tag in FAMILIES), FAMILIES[0])
+    return (
+        _REPO.fullmatch(info.id) is not None
+        and info.pipeline_tag in (None, _TASK)
+        and (not tags or "safetensors" in tags)
+        and family in FAMILIES
+        and info.library_name not in _ADAPTERS
+        and not tags & _QUANTISED_TAGS
+        and not any(config.get(key) for key in QUANTISED_KEYS)
+    )
+
+
+def weight_bytes(parameters: Mapping[str, int]) -> int:
+    """Bytes of weights counted by their type as safetensors spells it: BF16, F8_E4M3, I32."""
+    bits = {dtype: re.search(r"\d+", dtype) for dtype in parameters}
+    return sum(count * int(found[0]) // 8 for dtype, count in parameters.items() if (found := bits[dtype]))
+
+
+def _ask(words: str) -> list[ModelInfo]:
+    """What `HfApi.list_models` asks, with a time limit and no second try: somebody waits for it."""
+    from huggingface_hub import constants
+    from huggingface_hub.hf_api import ModelInfo
+    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+    params = {"search": words, "pipeline_tag": _TASK, "filter": "safetensors", "sort": "downloads"}
+    response = get_session().get(
+        f"{constants.ENDPOINT}/api/models",
+        params={**params, "limit": LIMIT, "expand": list(_FIELDS)},
+        headers=build_hf_headers(),
+        timeout=_TIMEOUT_S,
+    )
+    hf_raise_for_status(response)
+    return [ModelInfo(**{"siblings": None, **item}) for item in response.json()[:LIMIT]]
+
+
+def _found(info: ModelInfo) -> FoundModel:
+    licences = [tag.removeprefix("license:") for tag in info.tags or [] if tag.startswith("license:")]
+    return FoundModel(
+        repo=info.id,
+        downloads=int(info.downloads or 0),
+        bytes=weight_bytes(info.safetensors.parameters) if info.safetensors else 0,
+        gated=bool(info.gated),
+        licence=licences[0] if licences else "",
+    )
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    from huggingface_hub import constants, errors
+
+    try:
+        yield
+    except errors.OfflineModeIsEnabled as error:
+        raise UnreachableError(
+            "The hub was not searched", "HF_HUB_OFFLINE is set", "unset it; models that are here work offline"
+        ) from error
+    except errors.HTTPError as error:
+        raise _unreachable(error, constants.ENDPOINT) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DecdecError(
+            f"The answer of {constants.ENDPOINT} could not be understood",
+            str(error)[:200],
+            "check HF_ENDPOINT",
+        ) from error
+
+
+def _unreachable(error: Exception, hub: str) -> DecdecError:
+    """A hub that does not answer, or not with what was asked for."""
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.HfHubHTTPError):
+        why = f"its answer is {error.response.status_code}"
+        return UnreachableError(f"{hub} did not search", why, "try again later, or type owner/name")
+    why = " ".join(str(error).split())[:200] or type(error).__name__
+    fix = "check the network and HF_ENDPOINT; models that are already here work offline"
+    return UnreachableError(f"{hub} cannot be reached", why, fix)

@@ -8,7 +8,7 @@ from app.session import ChatSession, Phase
 from app.text import one_line
 
 _NO_MODEL = "[b]No model yet[/b]\n\nF2 continues the set-up where it was left."
-_BROKEN = "[b]The engine stopped[/b]\n\nF5 starts it again."
+_BROKEN = "[b]The engine stopped[/b]\n\nF12 starts it again."
 _ASK = (
     "[b]Ask anything[/b]\n\n"
     "F7 and F8 move the slider, also while an answer is written:\n"

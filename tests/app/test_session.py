@@ -3,12 +3,13 @@
 import msgspec
 import pytest
 
-from app.conversation import TurnState
+from app.conversation import Conversation, TurnState
 from app.greeting import greeting
+from app.journal import Journal
 from app.loading import Loading
 from app.session import ChatSession, Phase
 from runtime.errors import DecdecError
-from runtime.protocol.commands import Load, Message, SetSlowdown, Stop
+from runtime.protocol.commands import Load, Message, Sampling, SetSlowdown, Stop
 from runtime.protocol.events import Done, Failed, KChunk, Loaded, SlowdownPoint, Stats, Token
 
 LOADED = Loaded("m", "rtn4", "cpu", 2048, 1, (SlowdownPoint(0, KChunk(1)),))
@@ -138,7 +139,7 @@ def test_a_crash_keeps_the_conversation_and_a_reload_goes_on(session):
     session.push(Failed("worker", "The engine's process ended", "it was ended by SIGKILL"))
     assert session.phase is Phase.BROKEN
     assert not session.slider.enabled
-    with pytest.raises(DecdecError, match="F5"):
+    with pytest.raises(DecdecError, match="F12"):
         session.ask("no")
     session.load("m")
     session.push(LOADED)
@@ -167,3 +168,123 @@ def test_new_chat_forgets_a_running_answer_but_not_the_system_prompt(session):
 def test_the_slider_as_a_command(session):
     session.slider.move_to(7.5)
     assert session.slowdown() == SetSlowdown(7.5)
+
+
+class Kept(Journal):
+    """What a journal is told, in order."""
+
+    def __init__(self):
+        self.told = []
+
+    def conversation(self, conversation):
+        self.told.append(("conversation", conversation.title, len(conversation.turns)))
+
+    def turn(self, conversation, turn):
+        self.told.append(("turn", turn.question, turn.answer, turn.state))
+
+    def removed(self, conversation, turns):
+        self.told.append(("removed", [turn.question for turn in turns]))
+
+
+def test_everything_that_changes_is_told_to_the_journal(session):
+    session.journal = kept = Kept()
+    answered(session, "one", "One.")
+    assert kept.told == [
+        ("conversation", "", 1),
+        ("turn", "one", "", TurnState.WAITING),
+        ("turn", "one", "One.", TurnState.STREAMING),
+        ("turn", "one", "One.", TurnState.DONE),
+    ]
+    kept.told.clear()
+    session.delete(session.conversation.last)
+    assert session.undo()
+    session.retitle("T")
+    session.tell_first("New.")
+    assert kept.told == [
+        ("removed", ["one"]),
+        ("turn", "one", "One.", TurnState.DONE),
+        ("conversation", "T", 1),
+        ("conversation", "T", 1),
+    ]
+    assert not session.undo()
+
+
+def test_answering_again_keeps_the_first_answer_as_a_variant(session):
+    answered(session, "one", "One.")
+    answered(session, "two", "Two.")
+    first = session.conversation.last
+    command = session.regenerate(first)
+    assert command.messages[-1] == Message("user", "two")
+    assert len(command.messages) == 4
+    session.push(Token("Deux.", 1))
+    session.push(Done("generate", {"text": "Deux.", "finish_reason": "stop"}))
+    assert [turn.answer for turn in session.conversation.variants(first)] == ["Two.", "Deux."]
+    assert session.show_variant(session.conversation.last, -1)
+    assert session.conversation.last is first
+    assert not session.show_variant(first, -1)
+
+
+def test_an_edited_question_is_a_branch_and_what_followed_stays_in_the_other(session):
+    answered(session, "one", "One.")
+    first = session.conversation.last
+    answered(session, "two", "Two.")
+    command = session.edit(first, "uno")
+    assert command.messages == (Message("system", "Be brief."), Message("user", "uno"))
+    assert [turn.question for turn in session.conversation.turns] == ["uno"]
+    session.stop()
+    session.push(Done("generate", {"text": "", "finish_reason": "stopped"}))
+    session.show_variant(session.conversation.last, -1)
+    assert [turn.question for turn in session.conversation.turns] == ["one", "two"]
+
+
+def test_a_cut_answer_goes_on_and_its_beginning_stays(session):
+    answered(session, "one", "It is", "length")
+    command = session.go_on()
+    assert command.messages[-1] == Message("assistant", "It is")
+    session.push(Token(" good", 1))
+    assert session.conversation.last.answer == "It is good"
+    session.push(Done("generate", {"text": " good.", "finish_reason": "stop"}))
+    assert session.conversation.last.answer == "It is good."
+    assert session.conversation.last.ending == ""
+    with pytest.raises(DecdecError, match="nothing to continue"):
+        session.go_on()
+
+
+def test_an_answer_that_fails_while_it_goes_on_keeps_everything(session):
+    answered(session, "one", "It is", "stopped")
+    session.go_on()
+    session.push(Token(" good", 1))
+    session.push(Failed("generate", "Memory ran out"))
+    assert (session.conversation.last.answer, session.conversation.last.cut) == ("It is good", True)
+    session.go_on()
+    session.push(Done("generate", {"text": " now", "finish_reason": "stop"}))
+    assert session.conversation.last.answer == "It is good now"
+
+
+def test_while_an_answer_is_written_nothing_is_deleted_or_rewritten(session):
+    session.ask("one")
+    turn = session.conversation.last
+    for refused in (lambda: session.delete(turn), lambda: session.regenerate(turn), session.go_on):
+        with pytest.raises(DecdecError, match="still being written"):
+            refused()
+    assert not session.show_variant(turn, -1)
+    assert session.conversation.turns == [turn]
+
+
+def test_another_conversation_ends_the_running_answer_which_is_kept(session):
+    session.journal = kept = Kept()
+    session.ask("one")
+    session.push(Token("It", 1))
+    old, other = session.conversation, Conversation("Other.")
+    assert session.open(other) == Stop()
+    assert (old.last.answer, old.last.finish_reason) == ("It", "stopped")
+    assert kept.told[-1] == ("turn", "one", "It", TurnState.DONE)
+    session.push(Token(" is", 2))
+    session.push(Done("generate", {"text": "It is", "finish_reason": "stopped"}))
+    assert (session.phase, other.turns, old.last.answer) == (Phase.READY, [], "It")
+
+
+def test_sampling_holds_from_the_next_answer_on(session):
+    session.sampling, session.max_tokens = Sampling(temperature=0.0), 7
+    command = session.ask("one")
+    assert (command.sampling, command.max_tokens) == (Sampling(temperature=0.0), 7)

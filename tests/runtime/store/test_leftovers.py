@@ -1,0 +1,66 @@
+"""What is no whole model is listed too, and what was half made goes without touching a whole one."""
+
+import pytest
+
+from runtime import store
+from runtime.errors import DecdecError
+from runtime.store import folders
+from runtime.store.leftovers import discard_half_made, half_made_bytes, leftovers
+from runtime.store.locks import exclusive
+
+RECORD = {"source": "hub owner/m", "kind": "hub", "repo": "owner/m", "bits_per_weight": 5.0}
+
+
+def half_made(name, size=10, identity=None):
+    with store.building(name, identity) as staging:
+        (staging / "part.bin").write_bytes(b"x" * size)
+
+
+def whole(name):
+    with store.building(name) as staging:
+        (staging / "weights.bin").write_bytes(b"x" * 100)
+        return store.publish(name, staging, RECORD)
+
+
+def test_whole_models_are_none():
+    whole("good")
+    half_made("good", 7)
+    assert leftovers() == [], "it is usable, and only being extended"
+
+
+def test_half_made_ones_know_their_source():
+    half_made("later", 7, {"source": {"kind": "hub", "repo": "o/later"}, "fingerprint": "f"})
+    half_made("early", 5)
+    assert [(left.name, left.state, left.record) for left in leftovers()] == [
+        ("early", "half-made", {}),
+        ("later", "half-made", {"kind": "hub", "repo": "o/later"}),
+    ]
+    assert leftovers()[0].bytes == 5
+
+
+def test_a_damaged_one_is_listed_with_its_record():
+    (whole("bad").path / "weights.bin").write_bytes(b"short")
+    (left,) = leftovers()
+    assert (left.name, left.state, left.record["repo"]) == ("bad", "damaged", "owner/m")
+
+
+def test_discarding_frees_what_was_half_made_and_keeps_the_whole():
+    whole("good")
+    half_made("good", 70)
+    made = half_made_bytes("good")
+    assert made >= 70
+    assert discard_half_made("good") == made
+    assert not folders.staging("good").exists()
+    assert store.find("good").bytes == 100
+    assert (half_made_bytes("good"), discard_half_made("good")) == (0, 0)
+
+
+def test_nothing_is_discarded_under_somebody_who_works_on_it():
+    half_made("busy")
+    with exclusive("model-busy", "Work"), pytest.raises(DecdecError, match="already going on"):
+        discard_half_made("busy")
+    assert half_made_bytes("busy") == 10
+
+
+def test_an_empty_store_has_none():
+    assert leftovers() == []

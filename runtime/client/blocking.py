@@ -9,7 +9,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
-from typing import IO
+from typing import IO, Protocol
 
 from runtime.client import process
 from runtime.errors import DecdecError, Interrupted
@@ -21,8 +21,32 @@ POLL_S = 0.1
 QUIT_GRACE_S = 5.0
 
 
-def run_job(command: Command | Iterable[Command], on_event: Callable[[Event], None]) -> Done:
-    """Run commands in a fresh worker and return the last one's Done.
+class Engine(Protocol):
+    """What runs the commands, for as long as it is entered."""
+
+    def __enter__(self) -> Engine: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def send(self, command: Command) -> None:
+        """Send; an engine that is gone is no error here."""
+        ...
+
+    def next_event(self) -> Event | None:
+        """The next event, None after a short wait."""
+        ...
+
+    def kill(self) -> None:
+        """End it now."""
+        ...
+
+
+def run_job(
+    command: Command | Iterable[Command],
+    on_event: Callable[[Event], None],
+    engine: Callable[[], Engine] | None = None,
+) -> Done:
+    """Run commands in a fresh worker, or in another engine, and return the last one's Done.
 
     An iterable is asked for its next command when the one before is finished: a generator may decide by the
     events it has seen.
@@ -31,7 +55,7 @@ def run_job(command: Command | Iterable[Command], on_event: Callable[[Event], No
     when a command fails or the worker dies; commands after a stop are not sent.
     """
     commands = command if isinstance(command, Iterable) else (command,)
-    with _Worker() as worker, _interrupts() as interrupts:
+    with (engine or _Worker)() as worker, _interrupts() as interrupts:
         done = Done("nothing")
         for each in commands:
             if interrupts.count:
@@ -65,7 +89,7 @@ def _interrupts() -> Iterator[_Interrupts]:
         signal.signal(signal.SIGINT, before)
 
 
-def _wait(worker: _Worker, interrupts: _Interrupts, on_event: Callable[[Event], None]) -> Done | None:
+def _wait(worker: Engine, interrupts: _Interrupts, on_event: Callable[[Event], None]) -> Done | None:
     """Forward events until the running command is finished; None for a Load."""
     stop_sent = False
     while True:

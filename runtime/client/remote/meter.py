@@ -1,0 +1,88 @@
+"""Speed and counts of an answer as this side of the connection sees them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from runtime.client.remote.documents import Figures, Usage
+from runtime.protocol.events import Stats
+
+STATS_INTERVAL_S = 0.25
+WINDOW_S = 1.5
+
+
+class RemoteMeter:
+    """Every piece of text counts as one token until the server says how many there were.
+
+    `prompt_guess`: tokens the prompt probably has, for the context meter alone. `limit`: 0 for unknown.
+    """
+
+    def __init__(
+        self, limit: int = 0, prompt_guess: int = 0, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._limit, self._guess, self._clock = limit, prompt_guess, clock
+        self._started = self._last_stats = clock()
+        self._times: deque[float] = deque()
+        self._first: float | None = None
+        self._pieces = 0
+        self.usage, self.figures = Usage(), Figures()
+
+    @property
+    def tokens(self) -> int:
+        """Of the answer, so far."""
+        return max(self._pieces, self.usage.completion_tokens)
+
+    @property
+    def full(self) -> bool:
+        """Whether prompt and answer fill a context that is known."""
+        known = self._limit and self.usage.prompt_tokens
+        return bool(known) and self.usage.prompt_tokens + self.tokens >= self._limit
+
+    def piece(self) -> None:
+        """Text came."""
+        now = self._clock()
+        self._first = now if self._first is None else self._first
+        self._pieces += 1
+        self._times.append(now)
+        while len(self._times) > 2 and now - self._times[0] > WINDOW_S:
+            self._times.popleft()
+
+    def due(self) -> bool:
+        """Whether it is time for a Stats event; true a few times a second."""
+        now = self._clock()
+        if now - self._last_stats < STATS_INTERVAL_S:
+            return False
+        self._last_stats = now
+        return True
+
+    def stats(self, *, final: bool = False) -> Stats:
+        """The event: speed over the last moments, or over the whole answer when it is the final one."""
+        prompt = self.usage.prompt_tokens
+        waited = self._clock() if self._first is None else self._first
+        return Stats(
+            decode_tokens_per_s=self._mean_speed() if final else self._recent_speed(),
+            prefill_s=waited - self._started,
+            prompt_tokens=prompt,
+            reused_tokens=self.usage.reused_tokens,
+            completion_tokens=self.tokens,
+            context_used=(prompt or self._guess) + self.tokens,
+            context_limit=self._limit,
+            slowdown_target_pct=self.figures.slowdown_target_pct,
+            slowdown_measured_pct=self.figures.slowdown_measured_pct,
+            k_chunk=self.figures.k_chunk,
+            channels_corrected=self.figures.channels_corrected,
+        )
+
+    def _recent_speed(self) -> float:
+        return _per_second(len(self._times) - 1, self._times[-1] - self._times[0]) if self._times else 0.0
+
+    def _mean_speed(self) -> float:
+        if self._first is None:
+            return 0.0
+        return _per_second(self.tokens - 1, self._times[-1] - self._first)
+
+
+def _per_second(steps: int, seconds: float) -> float:
+    return steps / seconds if steps > 0 and seconds > 0 else 0.0

@@ -4,7 +4,8 @@
         [--fail COMMAND]… [--crash COMMAND]…
 
 The script holds the same settings as JSON (see `Script`). A user message "!crash", "!fail" or "!long" makes
-that very answer die, fail, or go on for 5000 tokens. COMMAND is a command's tag or a job's name.
+that very answer die, fail, or go on for 5000 tokens; "!break" dies after three, "!echo" answers with the
+command itself as JSON. A reply ends before a stop string. COMMAND is a command's tag or a job's name.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +46,7 @@ PREPARE_STEPS = [
 
 class Script(msgspec.Struct, forbid_unknown_fields=True):
     """What the fake does. `step_s`: seconds per progress step; `rate`: tokens per second, 0: no waiting.
+    `times`: a file that is given the time of every token at the end of an answer.
 
     `note`: of a loaded model, where `{load.context}` and such stand for what was asked for.
     """
@@ -57,6 +60,7 @@ class Script(msgspec.Struct, forbid_unknown_fields=True):
     device: str = "cpu (fake)"
     context: int = 2048
     note: str = ""
+    times: str = ""
     fail: dict[str, e.Failed] = {}
     crash: list[str] = []
     jobs: dict[str, dict[str, object]] = {}
@@ -178,8 +182,8 @@ class FakeWorker:
         if question == "!fail":
             raise DecdecError("The answer failed", "the device ran out of memory", "shorten the chat", 1)
         prompt = sum(len(m.content) // 4 + 4 for m in command.messages)
-        text, index, reason = "", 0, "stop"
-        for piece in self._pieces(question):
+        text, index, reason, times = "", 0, "stop", []
+        for piece in self._pieces(command):
             if command.max_tokens is not None and index >= command.max_tokens:
                 reason = "length"
                 break
@@ -188,17 +192,26 @@ class FakeWorker:
                 break
             text, index = text + piece, index + 1
             self._emit(e.Token(piece, index))
+            times.append(time.monotonic())
             if index % 10 == 1:
                 self._emit(self._stats(prompt, min(self.used, prompt), index))
         last = self._stats(prompt, min(self.used, prompt), index)
         self._emit(last)
         self.used = prompt + index
+        if self.script.times:
+            Path(self.script.times).write_text(json.dumps(times))
         self._emit(e.Done("generate", self._result(text, reason, last)))
 
-    def _pieces(self, question: str) -> Iterator[str]:
-        reply = next(self.replies)
+    def _pieces(self, command: c.Generate) -> Iterator[str]:
+        reply, question = next(self.replies), command.messages[-1].content
         if question == "!long":
             return (f"word{i} " for i in range(5000))
+        if question == "!break":
+            return _broken(reply)
+        if question == "!echo":
+            reply = msgspec.json.encode(command).decode()
+        for stop in command.stop:
+            reply = reply.partition(stop)[0]
         return (reply[i : i + 4] for i in range(0, len(reply), 4))
 
     def _pause(self) -> float:
@@ -252,6 +265,11 @@ class FakeWorker:
     def _emit(self, event: e.Event) -> None:
         sys.stdout.buffer.write(encode(event))
         sys.stdout.buffer.flush()
+
+
+def _broken(reply: str) -> Iterator[str]:
+    yield from reply[:3]
+    os._exit(139)
 
 
 def _script() -> Script:

@@ -1,21 +1,24 @@
-"""What this machine can do and why not: devices, memory, versions, folders. Looks only; changes nothing."""
+"""What this machine can do and why not: devices, memory, speeds, versions, folders. Changes nothing."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import torch
 
-from runtime import devices, locations
+from runtime import bandwidth, devices, gpus, locations, machine
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
-from runtime.worker.environment import usable_cores
+from runtime.store.oserrors import nearest_existing
+from runtime.store.units import in_words
 
 PACKAGES = (
     "decdec-chat",
@@ -29,79 +32,91 @@ PACKAGES = (
     "gguf",
     "textual",
 )
+# A model of a hundred million weights and its source.
+SMALLEST_DISK_BYTES = 1 << 30
 
 
 def doctor(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
-    """The report behind `doctor --json`; takes no arguments and cannot fail on a missing device."""
+    """The report behind `doctor --json`; cannot fail on a missing device.
+
+    Speeds are measured unless `args` say `measure: false`. Progress "measure" carries the report as far as it
+    is known.
+    """
+    report = _look()
+    if args.get("measure", True):
+        _measure(report, ctx)
+    return report
+
+
+def _look() -> dict[str, Any]:
     return {
-        "devices": [_cpu(), *_gpus()],
-        "memory": _memory(),
-        "checks": [_home_check(), _device_check(), _compiler_check(), _hub_check()],
+        "devices": [
+            {**machine.cpu(), "instructions": torch.backends.cpu.get_cpu_capability()},
+            *gpus.found(),
+        ],
+        "memory": {**machine.memory(), "engine_bytes": psutil.Process().memory_info().rss},
+        "disk": machine.disk(),
+        "checks": [_home_check(), _disk_check(), _device_check(), _compiler_check(), _hub_check()],
         "versions": _versions(),
         "paths": _paths(),
         "sizes": {f"{name}_bytes": _size(path) for name, path in _folders().items()},
     }
 
 
-def _cpu() -> dict[str, Any]:
-    return {
-        "name": _cpu_name(),
-        "kind": "cpu",
-        "usable": True,
-        "cores": psutil.cpu_count(logical=False) or os.cpu_count() or 1,
-        "threads_used": usable_cores(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),
-    }
+def _measure(report: dict[str, Any], ctx: JobContext) -> None:
+    """Add the speeds that answers hang on: of the GPU that answers and its link, else of the processor.
+
+    What cannot be measured, on a full GPU for one, is left out.
+    """
+    index = _answering()
+    kind = "cpu" if index is None else f"cuda:{index}"
+    measured = _cpu_speeds() if index is None else _gpu_speeds(index)
+    entry = next((each for each in report["devices"] if each["kind"] == kind), {})
+    ctx.progress("measure", 0, 1, "devices", data={"report": report})
+    with contextlib.suppress(RuntimeError):
+        for name, gb_s in measured:
+            entry[name] = round(gb_s, 2)
+            ctx.progress("measure", 0, 1, "devices", data={"report": report})
+    ctx.progress("measure", 1, 1, "devices")
 
 
-def _cpu_name() -> str:
+def _cpu_speeds() -> Iterator[tuple[str, float]]:
+    rates = bandwidth.cpu_rates()
+    yield from (("memory_gb_s", rates.memory), ("int4_gb_s", rates.int4), ("int8_gb_s", rates.int8))
+
+
+def _gpu_speeds(index: int) -> Iterator[tuple[str, float]]:
+    yield "link_gb_s", bandwidth.link_gb_s(index)
+    yield "memory_gb_s", bandwidth.gpu_gb_s(index)
+
+
+def _answering() -> int | None:
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or platform.machine() or "CPU"
-
-
-def _memory() -> dict[str, int]:
-    memory = psutil.virtual_memory()
-    return {"total_bytes": memory.total, "available_bytes": memory.available}
-
-
-def _gpus() -> list[dict[str, Any]]:
-    """Every CUDA device, or one entry that says why there is none."""
-    if why := devices.why_no_cuda():
-        return [{"name": "NVIDIA GPU", "kind": "cuda", "usable": False, "why": why}]
-    return [_gpu(index) for index in range(torch.cuda.device_count())]
-
-
-def _gpu(index: int) -> dict[str, Any]:
-    properties = torch.cuda.get_device_properties(index)
-    free, total = torch.cuda.mem_get_info(index)
-    why = devices.why_not(index) or devices.why_no_kernels()
-    return {
-        "name": properties.name,
-        "kind": f"cuda:{index}",
-        "usable": not why,
-        "memory_bytes": total,
-        "free_bytes": free,
-        "compute_capability": f"{properties.major}.{properties.minor}",
-    } | ({"why": why} if why else {})
+        return devices.answering_gpu()
+    except DecdecError:
+        return None
 
 
 def _compiler_check() -> dict[str, Any]:
     """Triton builds a small launcher with the system's C compiler on first use; only GPUs need it."""
     if why := devices.why_no_kernels():
-        return _check("Triton", False, f"{why} (for GPUs only)")
+        return _check("Triton", False, f"{why} (for GPUs only)", "install gcc, or set CC to a C compiler")
     return _check("Triton", True, f"with {devices.compiler()}")
 
 
 def _home_check() -> dict[str, Any]:
-    folder = _nearest(locations.home())
+    folder = nearest_existing(locations.home())
     name = "folder"
     if not os.access(folder, os.W_OK | os.X_OK):
         return _check(name, False, f"{folder} cannot be written; set DECDEC_HOME to another folder")
     return {**_check(name, True, str(locations.home())), "free_bytes": shutil.disk_usage(folder).free}
+
+
+def _disk_check() -> dict[str, Any]:
+    free = machine.disk().get("free_bytes", 0)
+    note = f"{in_words(free)} free in {locations.models()}"
+    fix = "free some space, or set DECDEC_HOME to a folder on a larger disk"
+    return _check("disk space", free >= SMALLEST_DISK_BYTES, note, fix)
 
 
 def _device_check() -> dict[str, Any]:
@@ -121,8 +136,9 @@ def _hub_check() -> dict[str, Any]:
     return _check("model hub", True, f"{where}, {'with' if os.environ.get('HF_TOKEN') else 'no'} token")
 
 
-def _check(name: str, ok: bool, note: str) -> dict[str, Any]:
-    return {"name": name, "ok": ok, "note": note}
+def _check(name: str, ok: bool, note: str, fix: str = "") -> dict[str, Any]:
+    """`fix`: what to do where it is not ok and the note does not say it."""
+    return {"name": name, "ok": ok, "note": note} | ({"fix": fix} if fix and not ok else {})
 
 
 def _versions() -> dict[str, str | None]:
@@ -147,11 +163,6 @@ def _folders() -> dict[str, Path]:
 def _paths() -> dict[str, str]:
     folders = {"home": locations.home(), **_folders(), "logs": locations.home() / "logs"}
     return {name: str(path) for name, path in folders.items()} | {"settings": str(locations.settings_file())}
-
-
-def _nearest(folder: Path) -> Path:
-    """The folder itself or its closest parent that exists."""
-    return next(path for path in (folder, *folder.parents) if path.exists())
 
 
 def _size(folder: Path) -> int:

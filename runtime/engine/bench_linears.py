@@ -31,10 +31,11 @@ CLOCK = time.thread_time if sys.platform == "linux" else time.perf_counter
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
-    """Microseconds per linear of each kind, in steps with one table."""
+    """Microseconds per linear of each kind, in steps with one table, and of a whole step per block."""
 
     products: dict[LinearKind, float]
     corrections: dict[LinearKind, float]
+    block: float
 
 
 class StepMeasurer:
@@ -54,6 +55,11 @@ class StepMeasurer:
     def base_us(self, kind: LinearKind) -> float:
         """Microseconds of one base product of this kind."""
         return self._step(KChunk()).products[kind]
+
+    @property
+    def block_us(self) -> float:
+        """Microseconds per block of a whole step without corrections, by the clock on the wall."""
+        return self._step(KChunk()).block
 
     def launches(self, kind: LinearKind) -> tuple[Launch, ...]:
         """No choice: corrections run on the thread that needs them."""
@@ -110,6 +116,7 @@ class StepMeasurer:
         return StepCosts(
             {kind: 1e6 * typical([t.products[kind] for t in timers]) for kind in LINEAR_KINDS},
             {kind: 1e6 * typical([t.corrections[kind] for t in timers]) for kind in LINEAR_KINDS},
+            1e6 * sorted(t.step_s / len(t.products["qkv"]) for t in timers)[len(timers) // 8],
         )
 
 

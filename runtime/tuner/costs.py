@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from runtime.layers.base import LINEAR_KINDS, LinearKind
 
@@ -64,21 +64,43 @@ def added_us(curve: Curve, k_chunk: int) -> float:
     return curve[low] + (curve[high] - curve[low]) * (k_chunk - low) / (high - low)
 
 
-def measured_curve(
-    base_us: float, corrected: Callable[[int], float], rungs: Iterable[int], budget: float
-) -> dict[int, float]:
-    """Added microseconds at 0 (none) and at every rung (ascending), up to the first that costs more than
-    `budget`.
-
-    Noise is evened out: of all curves that never fall it is the one nearest to what was measured.
+@dataclass(slots=True)
+class GrowingCurve:
+    """A curve while it is measured: rung after rung (ascending), up to the first that costs more than
+    `budget` microseconds.
     """
-    measured: dict[int, float] = {}
-    for k in rungs:
-        measured[k] = corrected(k) - base_us
-        if measured[k] > budget:
-            break
-    even = (max(us, 0.0) for us in never_falling(list(measured.values())))
-    return {0: 0.0, **dict(zip(measured, even, strict=True))}
+
+    base_us: float
+    rungs: Sequence[int]
+    budget: float
+    added: list[float] = field(default_factory=list)
+
+    @property
+    def next_k(self) -> int | None:
+        """What to measure next; None: nothing more."""
+        over = bool(self.added) and self.added[-1] > self.budget
+        return None if over or len(self.added) == len(self.rungs) else self.rungs[len(self.added)]
+
+    def add(self, us: float) -> None:
+        """What the linear took at `next_k`."""
+        self.added.append(us - self.base_us)
+
+    def even(self) -> dict[int, float]:
+        """Added microseconds at 0 (none) and at what was measured: of all curves that never fall the one
+        nearest to that, for noise falls.
+        """
+        us = (max(each, 0.0) for each in never_falling(self.added))
+        return {0: 0.0, **dict(zip(self.rungs, us, strict=False))}
+
+
+def measured_curve(
+    base_us: float, corrected: Callable[[int], float], rungs: Sequence[int], budget: float
+) -> dict[int, float]:
+    """A `GrowingCurve` measured by itself."""
+    curve = GrowingCurve(base_us, rungs, budget)
+    while (k := curve.next_k) is not None:
+        curve.add(corrected(k))
+    return curve.even()
 
 
 def never_falling(values: Sequence[float]) -> list[float]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from runtime.pictures import require_suffix
 from runtime.progress import JobContext
 from runtime.protocol.commands import Tune
 from runtime.store.locks import exclusive
-from runtime.tuner import plot, search, tuning
+from runtime.tuner import live, plot, search, tuning
+from runtime.tuner.live import Live, WholeToken
 from runtime.tuner.measurer import Measurer
 from runtime.tuner.profile import Machine, Profile, write_profile
 from runtime.tuner.quiet import wait_for_quiet
@@ -23,11 +26,15 @@ from runtime.tuner.tuning import Tuned
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is measured, the machine that the profile is valid on, and its link's GB/s where it has one."""
+    """What is measured, the machine that the profile is valid on, and its link's GB/s where it has one.
+
+    token: what a whole token takes, asked when all is measured; None where nobody knows.
+    """
 
     measurer: Measurer
     machine: Machine
     link_gb_s: float | None = None
+    token: Callable[[], WholeToken | None] = lambda: None
 
 
 def tune(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
@@ -49,12 +56,20 @@ def tune(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
         write_profile(profile)
     if picture:
         plot.draw(picture, f"{command.model}, {command.base}, {profile.machine.processor}", tuned)
-    return summary(profile)
+    result = summary(profile)
+    result["report"] |= live.findings(tuned, target.token())
+    return result
 
 
 def cpu_target(command: Tune, ctx: JobContext) -> Target:
-    """The engine's own decode steps."""
-    return Target(StepMeasurer(command.model, command.base, ctx), Machine.here())
+    """The engine's own decode steps; slowdowns are percents of their linears."""
+    measurer = StepMeasurer(command.model, command.base, ctx)
+
+    def token() -> WholeToken:
+        linears_us = sum(tuning.base_times(measurer).linears.values())
+        return live.whole_token(command.model, measurer.block_us, linears_us)
+
+    return Target(measurer, Machine.here(), token=token)
 
 
 def gpu_target(command: Tune, index: int, ctx: JobContext) -> Target:
@@ -62,16 +77,14 @@ def gpu_target(command: Tune, index: int, ctx: JobContext) -> Target:
     from runtime.tuner.gpu_model import model_measurer
 
     measurer = model_measurer(command.model, command.base, index, ctx)
-    return Target(measurer, Machine.with_gpu(index), measurer.link_gb_s)
+    token = partial(live.whole_token, command.model, measurer.total_us, measurer.total_us)
+    return Target(measurer, Machine.with_gpu(index), measurer.link_gb_s, token)
 
 
 def run(target: Target, ctx: JobContext) -> Tuned:
     """Tuning, with progress "tune" in points, then "check" in detents."""
-    return tuning.run(
-        target.measurer,
-        progress=lambda done, total: ctx.progress("tune", done, total, "points"),
-        checking=lambda done, total: ctx.progress("check", done, total, "detents"),
-    )
+    heard = Live(ctx, tuning.base_times(target.measurer))
+    return tuning.run(target.measurer, progress=heard.counted, checking=heard.checked, listener=heard.point)
 
 
 def make_profile(command: Tune, target: Target, tuned: Tuned) -> Profile:

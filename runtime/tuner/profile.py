@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
-import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +10,7 @@ from typing import Annotated
 import msgspec
 import torch
 
+from runtime.machine import driver_version, processor_name
 from runtime.protocol.events import SlowdownPoint
 from runtime.store.atomic import write_json
 from runtime.tuner.files import CPU, profile_path
@@ -57,7 +56,7 @@ class Machine(msgspec.Struct, frozen=True):
             torch=str(torch.__version__),
             numba=_version("numba"),
             app=_version("decdec-chat"),
-            driver=_driver(),
+            driver=driver_version(),
             triton=_version("triton"),
         )
 
@@ -118,28 +117,6 @@ def read_profile(model: str, base: str, machine: Machine | None = None) -> tuple
         return None, _set_aside(path)
     changed = _difference(profile.machine, machine)
     return (None, f"since the last tuning {changed}") if changed else (profile, "")
-
-
-def processor_name() -> str:
-    """The processor as the system names it."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
-
-
-def _driver() -> str:
-    """Version of NVIDIA's kernel driver, as it says itself; empty where it does not."""
-    try:
-        text = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    found = re.search(r"\b(\d{3,}\.\d+(?:\.\d+)?)\b", text)
-    return found[1] if found else ""
 
 
 def _difference(then: Machine, now: Machine) -> str:

@@ -7,8 +7,9 @@ import psutil
 import pytest
 import torch
 
-from runtime import devices
+from runtime import bandwidth, devices
 from runtime import doctor as module
+from runtime.bandwidth import CpuRates
 from runtime.doctor import doctor
 from runtime.progress import JobContext
 
@@ -19,8 +20,8 @@ def home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
-def report():
-    found = doctor({}, JobContext.silent())
+def report(measure=False):
+    found = doctor({"measure": measure}, JobContext.silent())
     json.dumps(found)
     return found
 
@@ -109,3 +110,61 @@ def test_a_folder_that_cannot_be_written_is_told(monkeypatch):
 def test_missing_compiler_is_told(monkeypatch):
     monkeypatch.setattr(devices, "compiler", lambda: "")
     assert "C compiler" in module._compiler_check()["note"]
+
+
+def test_where_no_gpu_answers_the_processor_s_speeds_are_measured(monkeypatch):
+    monkeypatch.setattr(devices, "answering_gpu", lambda: None)
+    cpu = report(measure=True)["devices"][0]
+    for name in ("memory_gb_s", "int4_gb_s", "int8_gb_s"):
+        assert 0.01 < cpu[name] < 2000
+
+
+def test_of_the_gpu_that_answers_memory_and_link_are_measured(monkeypatch):
+    gpu = {"name": "NVIDIA", "kind": "cuda:1", "usable": True}
+    monkeypatch.setattr(devices, "answering_gpu", lambda: 1)
+    monkeypatch.setattr(devices, "label", lambda index: "GPU")
+    monkeypatch.setattr(module.gpus, "found", lambda: [{"kind": "cuda:0"}, dict(gpu)])
+    monkeypatch.setattr(bandwidth, "link_gb_s", lambda index: 12.345 * index)
+    monkeypatch.setattr(bandwidth, "gpu_gb_s", lambda index: 200.0 * index)
+    assert report(measure=True)["devices"][1:] == [
+        {"kind": "cuda:0"},
+        {**gpu, "link_gb_s": 12.35, "memory_gb_s": 200.0},
+    ]
+
+
+def test_a_gpu_that_is_too_full_to_measure_is_still_shown(monkeypatch):
+    def full(index):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(devices, "answering_gpu", lambda: 0)
+    monkeypatch.setattr(devices, "label", lambda index: "GPU")
+    monkeypatch.setattr(module.gpus, "found", lambda: [{"kind": "cuda:0", "usable": True}])
+    monkeypatch.setattr(bandwidth, "link_gb_s", full)
+    assert report(measure=True)["devices"][1] == {"kind": "cuda:0", "usable": True}
+
+
+def test_the_report_arrives_before_its_measurements(monkeypatch):
+    events = []
+    monkeypatch.setattr(devices, "answering_gpu", lambda: None)
+    monkeypatch.setattr(bandwidth, "cpu_rates", lambda: events.append("measured") or CpuRates(1, 2, 3))
+    doctor({}, JobContext("doctor", events.append, lambda: False))
+    first = events[0]
+    assert first.data["report"]["memory"]["total_bytes"] == psutil.virtual_memory().total
+    assert events[1] == "measured"
+
+
+def test_a_full_disk_is_told_with_what_helps(monkeypatch):
+    monkeypatch.setattr(module.machine, "disk", lambda: {"free_bytes": 5_000_000})
+    found = check(report(), "disk space")
+    assert not found["ok"]
+    assert "DECDEC_HOME" in found["fix"]
+    assert "5.0 MB" in found["note"]
+
+
+def test_a_driver_that_is_too_old_is_told_with_what_helps(monkeypatch):
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(module.gpus.device, "driver_present", lambda: True)
+    gpu = report()["devices"][1]
+    assert "too old for CUDA 13.0" in gpu["why"]
+    assert gpu["fix"] == "update NVIDIA's driver"

@@ -53,6 +53,7 @@ class FakeEngine:
         for kind in LINEAR_KINDS:
             timer.products[kind] = [100e-6] * 3
             timer.corrections[kind] = [(2 + 0.5 * getattr(self.table, kind)) * 1e-6] * 3
+        timer.step_s = 1500e-6 if self.steps % 3 else 9e-3
         return timer
 
 
@@ -68,6 +69,10 @@ def test_a_correction_costs_what_it_takes_beyond_finding_nothing(measurer):
     assert measurer.corrected_us("o", NO_PROGRAMS, 8) == pytest.approx(104)
     assert measurer.corrected_us("o", NO_PROGRAMS, 0) == pytest.approx(100)
     assert measurer.launches("o") == (NO_PROGRAMS,)
+
+
+def test_a_step_is_more_than_its_linears_and_disturbed_ones_do_not_count(measurer):
+    assert measurer.block_us == pytest.approx(500)
 
 
 def test_tables_are_measured_with_all_kinds_at_work(measurer):

@@ -1,0 +1,1 @@
+"""The models there are and could be: what is listed, fetched, looked at. Knows no screen."""

@@ -60,6 +60,16 @@ def speed(tokens_per_s: float) -> str:
     return f"{tokens_per_s:.{0 if tokens_per_s >= 99.95 else 1}f} tok/s"
 
 
+def about(tokens_per_s: float) -> str:
+    """A speed that was not measured: no digit that would say more than is known. Without its unit."""
+    return f"{tokens_per_s:.{0 if tokens_per_s >= 9.95 else 1}f}"
+
+
+def milliseconds(ms: float) -> str:
+    """Three figures, without the unit: 128, 12.8, 1.28."""
+    return f"{ms:.{0 if ms >= 99.95 else 1 if ms >= 9.995 else 2}f}"
+
+
 def step_title(step: str) -> str:
     """The name people see for a step of a job."""
     return _STEP_TITLES.get(step, step.replace("_", " ").capitalize())

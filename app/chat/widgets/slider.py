@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 
 from app import format
-from app.slider import DETENTS, Position, Scale, SliderState
+from app.chat.widgets.rail import COMPONENTS
+from app.chat.widgets.slider_lines import SliderLines
+from app.slider import DETENTS, Position, SliderState
 
-LABELS = ("0", "2.5", "5", "10", "20 %")
-LOSSLESS = "lossless"
-LEFT, RIGHT = "faster ", " better"
-# Below this height there is no room for the labels, below this width none for the captions.
-FULL_HEIGHT, FULL_WIDTH = 3, 72
+# Lines drawn in a terminal of at least so many rows.
+HEIGHTS = ((40, 7), (24, 4), (0, 2))
+# Figures settle while nothing else happens.
+TICK_S = 0.5
 
 
 class QualitySlider(Widget, can_focus=True):
     """Draws a SliderState and moves it. Posts `Moved` for every change of the target."""
 
+    # A click that took the keys away from the prompt would send the next words nowhere.
+    FOCUS_ON_CLICK = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "move(-1, True)", "Faster", show=False),
         Binding("right", "move(1, True)", "Better", show=False),
@@ -33,18 +38,13 @@ class QualitySlider(Widget, can_focus=True):
         *(Binding(str(i), f"jump({i})", format.percent(pct), show=False) for i, pct in enumerate(DETENTS)),
         Binding("5", "lossless", "Lossless", show=False),
     ]
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "slider--thumb",
-        "slider--paid",
-        "slider--free",
-        "slider--rail",
-        "slider--label",
-        "slider--value",
-        "slider--reason",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
 
     class Moved(Message):
-        """The target changed."""
+        """The target changed, by the user or by auto."""
+
+    class AutoEnded(Message):
+        """A move by the user switched auto off."""
 
     class TuneWanted(Message):
         """The user clicked the offer to tune."""
@@ -52,44 +52,74 @@ class QualitySlider(Widget, can_focus=True):
     def __init__(self, state: SliderState, id: str | None = None) -> None:
         super().__init__(id=id)
         self.state = state
+        self._ghost: Position | None = None
+        self._was_settling = False
+
+    def on_mount(self) -> None:
+        """Hear of auto's moves."""
+        self.state.on_auto_move = self._moved
+        self.set_interval(TICK_S, self._tick)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """More lines in a higher terminal."""
+        return next(lines for rows, lines in HEIGHTS if viewport.height >= rows)
 
     # Keys
 
     def action_move(self, direction: int, fine: bool = False) -> None:
         """One detent or half a percent down (-1) or up (1)."""
-        self._moved(self.state.step(direction, fine))
+        self._by_hand(lambda: self.state.step(direction, fine))
 
     def action_jump(self, detent: int) -> None:
         """To a detent by its number."""
-        self._moved(self.state.move_to(DETENTS[detent]))
+        self._by_hand(lambda: self.state.move_to(DETENTS[detent]))
 
     def action_lossless(self) -> None:
         """To the stop beyond the right end."""
-        self._moved(self.state.move_lossless())
+        self._by_hand(self.state.move_lossless)
 
     def action_end(self) -> None:
         """To the rightmost stop there is."""
-        self._moved(self.state.move_lossless() or self.state.move_to(DETENTS[-1]))
+        self._by_hand(lambda: self.state.move_lossless() or self.state.move_to(DETENTS[-1]))
+
+    def keep_speed(self, floor: float) -> None:
+        """Let auto keep so many tokens/s from now on."""
+        if self.state.keep_speed(floor):
+            self._moved()
+        self.refresh()
+
+    def end_auto(self) -> None:
+        """Leave the target where it is from now on."""
+        if self.state.auto.on:
+            self.state.auto.stop()
+            self.post_message(self.AutoEnded())
+            self.refresh()
 
     # Mouse
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Take hold of the thumb; without a profile a click asks for tuning."""
-        if not self.state.enabled:
+        position = self._at(event)
+        if not self.state.enabled or (position is None and self.state.overruns):
             self.post_message(self.TuneWanted())
-            return
-        if self._on_track(event.y):
+        elif position is not None:
             self.capture_mouse()
             self._drag(event.x)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Drag."""
+        """Drag, or show what a click would bring."""
         if self.app.mouse_captured is self:
             self._drag(event.x)
+        self._show_ghost(self._at(event))
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
         """Let go."""
         self.release_mouse()
+        self._show_ghost(self._at(event))
+
+    def on_leave(self) -> None:
+        """The mouse is elsewhere."""
+        self._show_ghost(None)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Wheel up: better."""
@@ -101,111 +131,56 @@ class QualitySlider(Widget, can_focus=True):
         event.stop()
         self.action_move(-1, True)
 
-    def _on_track(self, y: int) -> bool:
-        return y < self.content_size.height - 1
+    def _at(self, event: events.MouseEvent) -> Position | None:
+        """The position under the mouse; None beside the rail and what belongs to it."""
+        top = self.gutter.top
+        touchable = 1 if self.content_size.height < HEIGHTS[1][1] else self.content_size.height // 2
+        if not self.state.enabled or not top <= event.y < top + touchable:
+            return None
+        return self._position(event.x)
+
+    def _position(self, x: int) -> Position:
+        lines = self._lines()
+        return lines.scale.at(x - self.gutter.left - len(lines.captions[0]))
 
     def _drag(self, x: int) -> None:
-        cell = x - self.gutter.left - len(self._captions()[0])
-        position = self._scale().at(cell)
-        moved = self.state.move_lossless() if position.lossless else self.state.move_to(position.pct)
-        self._moved(moved)
+        position, state = self._position(x), self.state
+        self._by_hand(state.move_lossless if position.lossless else lambda: state.move_to(position.pct))
 
-    def _moved(self, changed: bool) -> None:
-        if changed:
-            self.post_message(self.Moved())
+    def _show_ghost(self, position: Position | None) -> None:
+        if position != self._ghost:
+            self._ghost = position
+            self.refresh()
+
+    # Changes
+
+    def _by_hand(self, move: Callable[[], bool]) -> None:
+        """A move by the user, after which auto lets go."""
+        auto = self.state.auto.on
+        if move():
+            self._moved()
+        if auto and not self.state.auto.on:
+            self.post_message(self.AutoEnded())
+
+    def _moved(self) -> None:
+        self.post_message(self.Moved())
+        self.refresh()
+
+    def _tick(self) -> None:
+        """What settles, or ceases to because nothing is written any more, is drawn without an event."""
+        if self._was_settling or self.state.settling:
+            self._was_settling = self.state.settling
             self.refresh()
 
     # Drawing
 
-    def _captions(self) -> tuple[str, str]:
-        return (LEFT, RIGHT) if self.content_size.width >= FULL_WIDTH else ("", "")
-
-    def _scale(self) -> Scale:
-        left, right = self._captions()
-        return Scale(self.content_size.width - len(left) - len(right), self.state.has_lossless)
-
-    def render(self) -> Text:
-        """Track, labels when there is room, and the readout."""
-        lines = [self._track(), self._readout()]
-        if self.content_size.height >= FULL_HEIGHT:
-            lines.insert(1, self._labels())
-        return Text("\n", no_wrap=True, overflow="crop").join(lines)
+    def _lines(self) -> SliderLines:
+        return SliderLines(self.state, self.content_size.width, self._style, self._ghost)
 
     def _style(self, part: str) -> str:
         return str(self.get_component_rich_style(f"slider--{part}"))
 
-    def _track(self) -> Text:
-        scale, position = self._scale(), self.state.position
-        left, right = self._captions()
-        thumb = scale.cell(position)
-        free = scale.cell(Position(self.state.free_until)) if self.state.free_until else -1
-        stops = {scale.cell(Position(detent)) for detent in DETENTS}
-        text = Text().append(left, self._style("label"))
-        for cell in range(scale.length):
-            text.append(*self._cell(cell, thumb, free, cell in stops))
-        if self.state.has_lossless:
-            chosen = position.lossless
-            text.append(" " * (scale.GAP - 1))
-            text.append("◆" if chosen else "◇", self._style("thumb" if chosen else "label"))
-        return text.append(right, self._style("label"))
-
-    def _cell(self, cell: int, thumb: int, free: int, stop: bool) -> tuple[str, str]:
-        if not self.state.enabled:
-            return "┼" if stop else "─", self._style("rail")
-        if cell == thumb:
-            return "●", self._style("thumb")
-        filled = cell < thumb
-        style = "free" if cell <= free else "paid" if filled else "rail"
-        return ("┿" if stop else "━") if filled else ("┼" if stop else "─"), self._style(style)
-
-    def _labels(self) -> Text:
-        scale, (left, right) = self._scale(), self._captions()
-        line = " " * len(left) + scale.labels(LABELS) + " " * len(right)
-        if self.state.has_lossless:
-            line = line[: -len(LOSSLESS)] + LOSSLESS
-        return Text(line, self._style("label"))
-
-    def _readout(self) -> Text:
-        if not self.state.enabled:
-            reason, offer = f"Slider off: {self.state.reason}. ", self._offer()
-            return Text(reason, self._style("reason" if offer else "label")).append(
-                offer, self._style("value")
-            )
-        text = Text()
-        for before, value, after in self._facts():
-            gap = "   " if text else ""
-            if text.cell_len + len(gap + before + value + after) > self.content_size.width:
-                break
-            text.append(gap + before, self._style("label"))
-            text.append(value, self._style("value")).append(after, self._style("label"))
-        return text
-
-    def _offer(self) -> str:
-        return "F9 tunes." if "tuned" in self.state.reason else ""
-
-    def _facts(self) -> list[tuple[str, str, str]]:
-        """Facts of the position, most important first: text before a value, the value, text after."""
-        state, stats = self.state, self.state.current
-        lossless = state.position.lossless
-        measured = stats.slowdown_measured_pct if stats else None
-        facts = [
-            ("target ", "lossless" if lossless else format.percent(state.position.pct), ""),
-            ("measured ", "–" if measured is None else format.percent(measured), ""),
-        ]
-        if self.state.overruns:
-            facts.append(("", "above target", ", F9 tunes again"))
-        if state.tokens_per_s:
-            facts.append(("", format.speed(state.tokens_per_s).removesuffix(" tok/s"), " tok/s"))
-        if stats and not lossless:
-            facts.append(("", format.number(stats.channels_corrected), " channels corrected"))
-            if stats.corrections_left_out:
-                facts.append(("", format.number(stats.corrections_left_out), " left out, inputs not finite"))
-        facts += self._region()
-        return facts if lossless else [*facts, ("k_chunk ", format.k_chunk(state.table), "")]
-
-    def _region(self) -> list[tuple[str, str, str]]:
-        """Where correction is free, or where it begins."""
-        if self.state.free_until:
-            return [("free to ", format.percent(self.state.free_until), "")]
-        gain = self.state.first_gain
-        return [("corrects from ", format.percent(gain), "")] if gain else []
+    def render(self) -> Text:
+        """As many lines as there is room for."""
+        lines = self._lines().lines(self.content_size.height)
+        return Text("\n", no_wrap=True, overflow="crop").join(lines)

@@ -1,0 +1,61 @@
+"""The slider's rail: stops, thumb, free part, and where a click would go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from app.slider import DETENTS, Position, Scale
+
+# Parts of the drawing: classes `slider--<part>` of the widget that draws.
+PARTS = ("thumb", "paid", "free", "rail", "label", "value", "reason", "mark")
+COMPONENTS = {f"slider--{part}" for part in PARTS}
+Styles = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rail:
+    """One line. `free_until`: end of the free part in percent; `ghost`: the position under the mouse.
+
+    The free part has characters of its own, so that it is seen without colours too.
+    """
+
+    scale: Scale
+    style: Styles
+    free_until: float = 0.0
+    enabled: bool = True
+
+    def draw(self, position: Position, ghost: Position | None = None) -> Text:
+        """The line with the thumb at a position."""
+        thumb = self.scale.cell(position)
+        under = self.scale.cell(ghost) if ghost and ghost != position else None
+        stops = {self.scale.cell(Position(detent)) for detent in DETENTS}
+        text = Text()
+        for cell in range(self.scale.length):
+            if cell == under and self.enabled:
+                text.append("○", self.style("value"))
+            else:
+                text.append(*self._cell(cell, thumb, cell in stops))
+        return text.append(self._end(position, ghost)) if self.scale.lossless else text
+
+    def _cell(self, cell: int, thumb: int, stop: bool) -> tuple[str, str]:
+        if not self.enabled:
+            return "┼" if stop else "─", self.style("rail")
+        if cell == thumb:
+            return "●", self.style("thumb")
+        filled = cell < thumb
+        if self.free_until and cell <= self.scale.cell(Position(self.free_until)):
+            glyphs = "╪═" if filled else "┼╌"
+            return glyphs[0 if stop else 1], self.style("free")
+        glyphs = "┿━" if filled else "┼─"
+        return glyphs[0 if stop else 1], self.style("paid" if filled else "rail")
+
+    def _end(self, position: Position, ghost: Position | None) -> Text:
+        """The lossless stop behind a gap."""
+        chosen = position.lossless
+        under = bool(ghost and ghost.lossless)
+        style = "thumb" if chosen else "value" if under else "label"
+        text = Text(" " * (self.scale.GAP - 1))
+        return text.append("◆" if chosen else "◈" if under else "◇", self.style(style))

@@ -64,6 +64,11 @@ def settings_file() -> Path:
     return (_asked(HOME) or platformdirs.user_config_path(APP)) / "settings.toml"
 
 
+def history_file() -> Path:
+    """Conversations: in `DECDEC_HOME`, else in the platform's folder for data, which no cleaner empties."""
+    return (_asked(HOME) or platformdirs.user_data_path(APP)) / "history.db"
+
+
 def old_settings_file() -> Path:
     """Where earlier versions kept settings, as JSON."""
     return (_asked(HOME) or platformdirs.user_cache_path(APP)) / "settings.json"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 MIN_INTERVAL_S = 0.1
 MAX_INTERVAL_S = 1.0
 # Drawing may take this share of the time, so that keys stay quick while a long block streams.
 DRAWING_SHARE = 0.25
+# How much of a long fence or list is settled at once.
+PART_LINES, PART_ITEMS = 40, 20
 
 # Only where blocks end matters here, so inline parsing is left out. Tables as in Rich's Markdown.
 _LINE_END = re.compile("\r\n|\n|\r")
@@ -36,36 +40,88 @@ class Pace:
         self.interval_s = min(max(wanted, MIN_INTERVAL_S), MAX_INTERVAL_S)
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Source that will not change. `joined`: what follows belongs to the same block, without a gap."""
+
+    source: str
+    joined: bool = False
+
+
 @dataclass(slots=True)
 class BlockStream:
     """Splits growing Markdown into blocks that are settled and a tail that may still change.
 
-    `push` the whole text so far; `settled` grows by the blocks finished since, `tail` is the rest. A block is
-    finished when another top-level block has begun behind it, so only the tail is ever parsed again.
+    `push` the whole text so far; `settled` counts the characters of it that are done, `tail` is the rest. A
+    block is finished when another top-level block has begun behind it. Of a long list or a long fence the
+    beginning is settled earlier, so that only little is ever parsed and drawn again: as a list of its own,
+    and as a fence of its own, whose opening line then stands before the tail too.
     """
 
     settled: int = 0
     tail: str = ""
+    _fence: str = ""
 
-    def push(self, text: str) -> list[str]:
+    def push(self, text: str) -> list[Settled]:
         """Newly settled source, oldest first."""
-        self.tail = text[self.settled :]
-        cut = _last_block_start(self.tail)
-        if not cut:
-            return []
-        done, self.tail = self.tail[:cut], self.tail[cut:]
-        self.settled += cut
-        return [done]
+        self.tail = self._fence + text[self.settled :]
+        tokens = _blocks.parse(self.tail)
+        done = []
+        if cut := _last_block_start(self.tail, tokens):
+            done.append(Settled(self.tail[:cut]))
+            self._advance(cut, "")
+            tokens = _blocks.parse(self.tail)
+        if part := _beginning(self.tail, tokens):
+            done.append(Settled(self.tail[: part.end] + part.closing, joined=True))
+            self._advance(part.end, part.opening)
+        return done
+
+    def _advance(self, cut: int, fence: str) -> None:
+        self.settled += cut - len(self._fence)
+        self.tail, self._fence = fence + self.tail[cut:], fence
 
 
-def _last_block_start(text: str) -> int:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The beginning of a block up to `end`; a fence is closed behind it and opened again."""
+
+    end: int
+    opening: str = ""
+    closing: str = ""
+
+
+def _beginning(text: str, tokens: Sequence[Token]) -> _Part | None:
+    """What can be settled of the only top-level block of a text, if it is a long list or a long fence."""
+    first = next((token for token in tokens if token.level == 0 and token.map), None)
+    if first is None:
+        return None
+    if first.type == "fence" and first.map and first.map[1] - first.map[0] > 2 * PART_LINES:
+        at = first.map[0]
+        opening = text[_line(text, at) : _line(text, at + 1)]
+        return _Part(_line(text, at + 1 + PART_LINES), opening, first.markup + "\n")
+    if first.type in ("bullet_list_open", "ordered_list_open"):
+        items = [
+            token.map[0]
+            for token in tokens
+            if token.type == "list_item_open" and token.level == 1 and token.map
+        ]
+        if len(items) > 2 * PART_ITEMS:
+            return _Part(_line(text, items[PART_ITEMS]))
+    return None
+
+
+def _last_block_start(text: str, tokens: Sequence[Token]) -> int:
     """Character offset where the last top-level block begins; 0 when there is only one."""
-    starts = [token.map[0] for token in _blocks.parse(text) if token.level == 0 and token.map]
-    if not starts or not starts[-1]:
+    starts = [token.map[0] for token in tokens if token.level == 0 and token.map]
+    return _line(text, starts[-1]) if starts else 0
+
+
+def _line(text: str, number: int) -> int:
+    """Character offset of a line by the parser's count."""
+    if not number:
         return 0
     # The parser's lines end at these only; str.splitlines knows more.
-    ends = itertools.islice(_LINE_END.finditer(text), starts[-1] - 1, None)
-    return next(ends).end()
+    return next(itertools.islice(_LINE_END.finditer(text), number - 1, None)).end()
 
 
 @dataclass(slots=True)

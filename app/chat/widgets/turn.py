@@ -76,7 +76,8 @@ class TurnView(Vertical, can_focus=True):
         parts = split(self.turn.answer)
         self._thought.show(parts)
         for block in self._blocks.push(parts.text):
-            self.mount(Static(self._markdown(block), classes="answer-block"), before=self._tail)
+            classes = "answer-block -joined" if block.joined else "answer-block"
+            self.mount(Static(self._markdown(block.source), classes=classes), before=self._tail)
         self._draw_tail(self._blocks.tail)
         self.call_after_refresh(lambda: self._pace.drew(started, time.monotonic()))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -68,7 +68,7 @@ def _int8_products(octets: torch.Tensor) -> list[Callable[[], object]]:
 
 
 @torch.inference_mode()
-def _best_gb_s(parts: Sequence[Callable[[], object]]) -> float:
+def _best_gb_s(parts: list[Callable[[], object]]) -> float:
     """GB/s of calls that read CPU_BYTES together, from the fastest: other programs only make calls slower."""
     parts[0]()
     until, times = time.perf_counter() + PATIENCE_S, []

@@ -56,6 +56,7 @@ def _look() -> dict[str, Any]:
         ],
         "memory": {**machine.memory(), "engine_bytes": psutil.Process().memory_info().rss},
         "disk": machine.disk(),
+        "answering": _answering_kind(),
         "checks": [_home_check(), _disk_check(), _device_check(), _compiler_check(), _hub_check()],
         "versions": _versions(),
         "paths": _paths(),
@@ -68,10 +69,9 @@ def _measure(report: dict[str, Any], ctx: JobContext) -> None:
 
     What cannot be measured, on a full GPU for one, is left out.
     """
-    index = _answering()
-    kind = "cpu" if index is None else f"cuda:{index}"
-    measured = _cpu_speeds() if index is None else _gpu_speeds(index)
-    entry = next((each for each in report["devices"] if each["kind"] == kind), {})
+    kind: str = report["answering"]
+    measured = _cpu_speeds() if kind == "cpu" else _gpu_speeds(int(kind.removeprefix("cuda:")))
+    entry: dict[str, Any] = next((each for each in report["devices"] if each["kind"] == kind), {})
     ctx.progress("measure", 0, 1, "devices", data={"report": report})
     with contextlib.suppress(RuntimeError):
         for name, gb_s in measured:
@@ -90,11 +90,13 @@ def _gpu_speeds(index: int) -> Iterator[tuple[str, float]]:
     yield "memory_gb_s", bandwidth.gpu_gb_s(index)
 
 
-def _answering() -> int | None:
+def _answering_kind() -> str:
+    """The device that answers come from; the CPU too where a GPU is asked for that cannot."""
     try:
-        return devices.answering_gpu()
+        index = devices.answering_gpu()
     except DecdecError:
-        return None
+        index = None
+    return "cpu" if index is None else f"cuda:{index}"
 
 
 def _compiler_check() -> dict[str, Any]:

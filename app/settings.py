@@ -1,18 +1,22 @@
-"""Settings a person can edit, kept as one JSON file."""
+"""What a person can set, and which values are possible."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from app.loading import Loading
 from app.slider import DEFAULT_SLOWDOWN_PCT, MAX_SLOWDOWN_PCT
-from runtime import locations
+from runtime import device
 from runtime.protocol.commands import Sampling
+
+MAX_TOKENS = 1 << 24
+MAX_SEED = (1 << 63) - 1
+MAX_FLOOR = 10_000.0
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -20,8 +24,9 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `context`, `prompt_correction`, `kv_bits`: how models are loaded where the command line says nothing.
     `auto_floor`: tokens/s that the slider's "auto" keeps, 0: auto is off. `hints`: first-use hints already
-    seen. `keys`: Textual key lists by an action's name, where they differ from the usual ones. `device`,
-    `hub_endpoint`: as DECDEC_DEVICE and HF_ENDPOINT, which go before. `cache_folder`: where models lie.
+    seen; `show_hints`: whether more may come. `keys`: Textual key lists by an action's name, where they
+    differ from the usual ones. `device`, `hub_endpoint`: as DECDEC_DEVICE and HF_ENDPOINT, which go before.
+    `cache_folder`: as DECDEC_CACHE, where models lie. Empty text: whatever is usual.
     """
 
     model: str = ""
@@ -37,6 +42,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     system_prompts: dict[str, str] = {}
     auto_floor: float = 0.0
     hints: tuple[str, ...] = ()
+    show_hints: bool = True
     keys: dict[str, str] = {}
     device: str = ""
     hub_endpoint: str = ""
@@ -49,44 +55,87 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         _ = self.loading
-        if not 0.0 <= self.slowdown_pct <= MAX_SLOWDOWN_PCT:
-            raise ValueError(f"slowdown_pct must be within 0..{MAX_SLOWDOWN_PCT:g}, not {self.slowdown_pct}")
+        _within("slowdown_pct", self.slowdown_pct, 0.0, MAX_SLOWDOWN_PCT)
+        _within("auto_floor", self.auto_floor, 0.0, MAX_FLOOR)
+        _within("max_tokens", self.max_tokens, 1, MAX_TOKENS)
+        _within("seed", self.sampling.seed, 0, MAX_SEED)
+        if device.understood(self.device) is None:
+            raise ValueError(f"device must be auto, cpu, cuda or cuda:N, not {self.device!r}")
+        if self.hub_endpoint and not re.fullmatch(r"https?://[^\s/]+\S*", self.hub_endpoint):
+            raise ValueError(f"hub_endpoint must begin with https:// or http://, not {self.hub_endpoint!r}")
+        if self.cache_folder and not Path(self.cache_folder).expanduser().is_absolute():
+            raise ValueError(f"cache_folder must be a whole path, not {self.cache_folder!r}")
 
 
-def load() -> tuple[Settings, str]:
-    """The settings and a sentence about trouble with them (empty: none).
+def _within(name: str, value: float | None, low: float, high: float) -> None:
+    if value is not None and not low <= value <= high:
+        raise ValueError(f"{name} must be between {low:g} and {high:g}, not {value:g}")
 
-    A file that cannot be understood is kept beside the new one under `.bad`, and defaults are used.
+
+FIELDS = msgspec.structs.fields(Settings)
+# Fields that are tables of a file, and fall back entry by entry.
+TABLES = ("sampling", "system_prompts", "keys")
+_KINDS = {
+    "float": "a number",
+    "int": "a whole number",
+    "str": "text in quotes",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+def checked(raw: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    """Settings from a file's content, and a sentence about each thing in it that is left out.
+
+    Only what is wrong falls back to its default.
     """
-    path = locations.settings_file()
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Settings), ""
-    except FileNotFoundError:
-        return Settings(), ""
-    except OSError as error:
-        return Settings(), f"Settings could not be read ({error.strerror}); defaults are used."
-    except (msgspec.DecodeError, ValueError) as error:
-        return Settings(), _set_aside(path, error)
+    problems: list[str] = []
+    good: dict[str, Any] = {}
+    for name, part in _parts(raw):
+        try:
+            msgspec.convert(part, Settings)
+        except msgspec.ValidationError as error:
+            problems.append(f"{name} in the settings is not used: {_reason(error)}.")
+        else:
+            _merge(good, part)
+    if unknown := unknown_names(raw):
+        problems.append(f"The settings have {', '.join(unknown)}, which this version does not know.")
+    return msgspec.convert(good, Settings), problems
 
 
-def _set_aside(path: Path, error: Exception) -> str:
-    bad = path.with_suffix(".bad")
-    with contextlib.suppress(OSError):
-        os.replace(path, bad)
-    return f"Settings were damaged ({error}); defaults are used, the old file is {bad}."
+def unknown_names(raw: Mapping[str, Any]) -> list[str]:
+    """Names in a file's content that mean nothing here."""
+    known = {field.name for field in FIELDS}
+    sampling = raw.get("sampling")
+    inner = sampling if isinstance(sampling, dict) else {}
+    odd = set(inner) - {field.name for field in msgspec.structs.fields(Sampling)}
+    return sorted([*(set(raw) - known), *(f"sampling.{name}" for name in odd)])
 
 
-def save(settings: Settings) -> str:
-    """Write atomically; a sentence about trouble, empty when all is well."""
-    path = locations.settings_file()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".settings-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(settings), indent=2) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except OSError as error:
-        return f"Settings could not be saved ({error.strerror}): {path}"
-    return ""
+def _parts(raw: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every value by itself, so that one that is wrong spoils no other."""
+    for name, value in raw.items():
+        if name in TABLES and isinstance(value, dict):
+            for key, entry in value.items():
+                yield f"{name}.{key}", {name: {key: entry}}
+        else:
+            yield name, {name: value}
+
+
+def _merge(into: dict[str, Any], part: dict[str, Any]) -> None:
+    for name, value in part.items():
+        if name in TABLES:
+            into.setdefault(name, {}).update(value)
+        else:
+            into[name] = value
+
+
+def _reason(error: msgspec.ValidationError) -> str:
+    """msgspec's message in plain words: without the place in the document, and with names for types."""
+    text = re.sub(r" - at `.*$", "", str(error), flags=re.DOTALL)
+    found = re.fullmatch(r"Expected `([^`]*)`, got `([^`]*)`", text)
+    if not found:
+        return text
+    wanted = [_KINDS.get(kind, kind) for kind in found[1].split(" | ") if kind != "null"]
+    return f"it must be {' or '.join(wanted)}, not {_KINDS.get(found[2], found[2])}"

@@ -16,22 +16,28 @@ VARIABLE = "DECDEC_DEVICE"
 # What may be asked for, beside "cuda:N".
 AUTOMATIC, CPU = "", "cpu"
 NO_DRIVER = "no NVIDIA driver was found"
-_FIX = f"unset {VARIABLE}, or set it to cpu"
+_FIX = f"unset {VARIABLE}, or set it to cpu, or choose another device in the settings"
 _DRIVER_FILES = ("/proc/driver/nvidia/version", "/usr/lib/wsl/lib/nvidia-smi")
 
 
-def wanted() -> str:
-    """What is asked for: AUTOMATIC (a GPU that can be used, else the CPU), CPU or "cuda:N".
+def understood(text: str) -> str | None:
+    """What a text asks for: AUTOMATIC (a GPU that can be used, else the CPU), CPU or "cuda:N"; None: neither."""
+    name = text.strip().lower()
+    if name in (AUTOMATIC, "auto"):
+        return AUTOMATIC
+    if name == CPU:
+        return CPU
+    found = re.fullmatch(r"cuda(?::(\d{1,3}))?", name)
+    return f"cuda:{int(found[1] or 0)}" if found else None
 
-    DecdecError for anything else.
-    """
-    text = os.environ.get(VARIABLE, "").strip()
-    if text.lower() in (AUTOMATIC, CPU):
-        return text.lower()
-    found = re.fullmatch(r"cuda(?::(\d{1,3}))?", text.lower())
-    if found is None:
+
+def wanted() -> str:
+    """What is asked for, as `understood` says it. DecdecError for anything else."""
+    text = os.environ.get(VARIABLE, "")
+    name = understood(text)
+    if name is None:
         raise DecdecError(f"{VARIABLE} is {text!r}", "known are cpu, cuda and cuda:N", _FIX)
-    return f"cuda:{int(found[1] or 0)}"
+    return name
 
 
 def wanted_gpu() -> int | None:

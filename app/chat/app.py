@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import TextArea
 
-from app import settings as settings_file
 from app.actions import ACTIONS
-from app.chat import themes
 from app.chat.screens.base import EngineScreen
 from app.chat.screens.chat import ChatScreen
 from app.chat.screens.wizard import WizardScreen
+from app.chat.settled import SettledApp
+from app.history import History, Recorder
 from app.link import EngineLink
 from app.models import first_ready
-from app.session import ChatSession, Phase
+from app.session import Phase
 from app.setup import Setup, Step
 from runtime import store
 from runtime.errors import DecdecError
@@ -35,7 +33,7 @@ STYLES = Path(__file__).parent / "styles"
 QUIT_WINDOW_S = 2.0
 
 
-class ChatApp(App[None]):
+class ChatApp(SettledApp):
     """`decdec-chat` in a terminal."""
 
     TITLE = "decdec-chat"
@@ -50,9 +48,9 @@ class ChatApp(App[None]):
     def __init__(self, given_loading: Mapping[str, Any] | None = None) -> None:
         """`given_loading`: fields of a `Loading` that go before the settings, for this run alone."""
         super().__init__()
-        self.settings, self._settings_problem = settings_file.load()
-        loading = dataclasses.replace(self.settings.loading, **(given_loading or {}))
-        self.session = ChatSession(self.settings.system_prompt, self.settings.slowdown_pct, loading)
+        self.session = self.begin_session(given_loading or {})
+        self.history, _ = History.open()
+        self.session.journal = self._recorder = Recorder(self.history, self._not_kept)
         self.link = EngineLink(self._on_engine)
         self.catalogue = catalogue.load()
         self._interrupted_at = float("-inf")
@@ -61,27 +59,25 @@ class ChatApp(App[None]):
 
     def on_mount(self) -> None:
         """Straight to the chat when a model is there, else to the wizard."""
-        self._set_theme()
+        self.settle()
         self.push_screen(ChatScreen())
         model = first_ready(self.settings.model, self.ready_models)
         if model:
             self._load(model)
         else:
             self.open_setup()
-        if self._settings_problem:
-            self.notify(self._settings_problem, severity="warning", timeout=10, markup=False)
         self.run_worker(self.link.run(), name="engine", group="engine")
+        if self.history.problem:
+            self._not_kept(self.history.problem)
 
     async def on_unmount(self) -> None:
-        """No worker outlives the app."""
+        """No worker outlives the app, and no change is lost."""
+        self.keep_settings()
         await self.link.close()
+        self._recorder.close()
 
-    def _set_theme(self) -> None:
-        for theme in themes.load():
-            self.register_theme(theme)
-        if self.settings.theme in self.available_themes:
-            self.theme = self.settings.theme
-        self.theme_changed_signal.subscribe(self, lambda theme: self.remember(theme=theme.name))
+    def _not_kept(self, sentence: str) -> None:
+        self.notify(sentence, severity="warning", timeout=10, markup=False)
 
     @property
     def ready_models(self) -> list[str]:
@@ -201,11 +197,3 @@ class ChatApp(App[None]):
             for action in ACTIONS:
                 yield SystemCommand(action.title, action.help, getattr(screen, f"action_{action.name}"))
         yield from (c for c in super().get_system_commands(screen) if c.title not in ("Quit", "Keys"))
-
-    def remember(self, **changes: Any) -> None:
-        """Change settings and keep them."""
-        changed = msgspec.structs.replace(self.settings, **changes)
-        if changed != self.settings:
-            self.settings = changed
-            if problem := settings_file.save(changed):
-                self.notify(problem, severity="warning", markup=False)

@@ -1,6 +1,6 @@
 """The chat screen, driven by keys and mouse, with the scripted worker."""
 
-import json
+import tomllib
 
 import pytest
 
@@ -8,10 +8,10 @@ from app.actions import ACTIONS
 from app.chat.screens.chat import ChatScreen
 from app.chat.screens.help import HelpScreen
 from app.chat.screens.system_prompt import SystemPromptScreen
-from app.chat.widgets.turn import TurnView
 from app.chat.widgets.prompt import Prompt
 from app.chat.widgets.slider import QualitySlider
 from app.chat.widgets.transcript import Transcript
+from app.chat.widgets.turn import TurnView
 from app.session import Phase
 from app.slider import DEFAULT_SLOWDOWN_PCT, Position
 from runtime import locations
@@ -167,7 +167,7 @@ async def test_slider_is_remembered():
     async with running() as (app, pilot):
         await pilot.press("f8")
         await until(pilot, lambda: locations.settings_file().exists())
-    assert json.loads(locations.settings_file().read_text())["slowdown_pct"] == 10.0
+    assert tomllib.loads(locations.settings_file().read_text())["slowdown_pct"] == 10.0
     async with running() as (app, pilot):
         assert app.session.slider.position == Position(10.0)
 
@@ -175,7 +175,7 @@ async def test_slider_is_remembered():
 async def test_untuned_slider_says_why_and_a_click_tunes(worker):
     worker("--untuned")
     locations.home().mkdir(exist_ok=True)
-    locations.settings_file().write_text('{"untuned": ["SmolLM2-135M-Instruct"]}')
+    locations.settings_file().write_text('untuned = ["SmolLM2-135M-Instruct"]')
     async with running() as (app, pilot):
         assert isinstance(app.screen, ChatScreen)
         assert any("not tuned on this device yet. F9 tunes." in line for line in seen(app))
@@ -231,7 +231,7 @@ async def test_system_prompt_is_edited_kept_and_sent():
         await pilot.press("x", "escape")
         await pilot.pause()
         assert app.session.conversation.system_prompt == "Brief"
-    assert json.loads(locations.settings_file().read_text())["system_prompt"] == "Brief"
+    assert tomllib.loads(locations.settings_file().read_text())["system_prompt"] == "Brief"
 
 
 async def test_the_view_holds_when_scrolled_up_and_follows_again_at_the_end(worker):
@@ -343,7 +343,7 @@ async def test_help_shows_every_action_and_closes():
 async def test_settings_and_options_say_how_a_model_is_loaded_and_its_note_is_shown(worker):
     worker(note="context {load.context}, {load.kv_bits} bits [x]")
     locations.home().mkdir(exist_ok=True)
-    locations.settings_file().write_text('{"context": 4096, "kv_bits": 8}')
+    locations.settings_file().write_text("context = 4096\nkv_bits = 8\n")
     async with running(given_loading={"context": 512}) as (app, pilot):
         assert any("context 512, 8 bits [x]" in line for line in seen(app))
         assert any("0/512" in line for line in seen(app))

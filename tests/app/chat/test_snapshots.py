@@ -59,7 +59,7 @@ def test_chat(snap_compare, chat_app, size, theme):
 @pytest.mark.parametrize("size", SIZES)
 def test_untuned(snap_compare, chat_app, size):
     chat_app(untuned=True)
-    locations.settings_file().write_text(f'{{"untuned": ["{MODEL}"]}}')
+    locations.settings_file().write_text(f'untuned = ["{MODEL}"]')
 
     async def run(pilot):
         app = pilot.app

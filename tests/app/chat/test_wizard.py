@@ -1,6 +1,6 @@
 """The wizard from a bare machine to a chat."""
 
-import json
+import tomllib
 
 import pytest
 
@@ -45,7 +45,7 @@ async def test_from_nothing_to_an_answer(worker):
         await until(pilot, lambda: app.session.slider.enabled)
         await ask(app, pilot, "hi")
         assert app.session.model == MODEL
-    assert json.loads(locations.settings_file().read_text())["model"] == MODEL
+    assert tomllib.loads(locations.settings_file().read_text())["model"] == MODEL
 
 
 async def test_progress_shows_rate_and_time_left(worker):

@@ -94,6 +94,29 @@ class ChatSession:
         self._kept = turn.answer
         return self.waiting()
 
+    def adopt(
+        self,
+        question: str,
+        answer: str,
+        stats: Stats | None,
+        reason: str = "stop",
+        instead: Turn | None = None,
+    ) -> Turn:
+        """Take up a question with an answer that was written outside of the conversation.
+
+        It comes at the end, or as a variant in the place of a turn. `reason`: why the answer ended. Raises
+        DecdecError while another is being written.
+        """
+        if self.busy:
+            raise DecdecError("The last answer is still being written", "", "Esc stops it")
+        place = self.conversation
+        turn = place.branch(instead, question, self.model) if instead else place.ask(question, self.model)
+        turn.answer, turn.stats, turn.finish_reason, turn.state = answer, stats, reason, TurnState.DONE
+        self.stats, self._kept = stats or self.stats, ""
+        self.journal.conversation(place)
+        self.journal.turn(place, turn)
+        return turn
+
     def delete(self, turn: Turn) -> None:
         """Take out a turn with what came after it; `undo` brings it back."""
         if self.busy:

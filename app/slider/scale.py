@@ -12,17 +12,21 @@ from app.slider.position import DETENTS, LOSSLESS, MAX_SLOWDOWN_PCT, Position
 class Scale:
     """Maps percent to cells. The scale is the square root: detents lie apart, and small values get room.
 
-    `cells`: width of the track; with `lossless` the last `GAP` cells hold that stop.
+    `cells`: width of the track; with `lossless` the last `gap` cells hold that stop.
     """
 
     cells: int
     lossless: bool = False
-    GAP = 4
+
+    @property
+    def gap(self) -> int:
+        """Cells behind 20 up to the lossless stop, it included; a word fits below where there is room."""
+        return 10 if self.cells >= 40 else 4
 
     @property
     def length(self) -> int:
         """Cells of the continuous part, at least 2."""
-        return max(2, self.cells - (self.GAP if self.lossless else 0))
+        return max(2, self.cells - (self.gap if self.lossless else 0))
 
     def cell(self, position: Position) -> int:
         """The thumb's cell."""

@@ -288,3 +288,41 @@ def test_sampling_holds_from_the_next_answer_on(session):
     session.sampling, session.max_tokens = Sampling(temperature=0.0), 7
     command = session.ask("one")
     assert (command.sampling, command.max_tokens) == (Sampling(temperature=0.0), 7)
+
+
+def test_an_answer_from_outside_is_taken_up_at_the_end_or_as_a_variant(session):
+    answered(session, "one?", "One.")
+    turn = session.adopt("two?", "Two.", STATS, "length")
+    assert (turn.state, turn.ending, turn.stats, turn.model) == (
+        TurnState.DONE, "length limit reached", STATS, "m",
+    )  # fmt: skip
+    assert [t.question for t in session.conversation.turns] == ["one?", "two?"]
+    assert [m.content for m in session.ask("three?").messages] == [
+        "Be brief.", "one?", "One.", "two?", "Two.", "three?",
+    ]  # fmt: skip
+    session.push(Done("generate", {"text": "", "finish_reason": "stopped"}))
+    other = session.adopt("two?", "2.", None, instead=turn)
+    assert session.conversation.variants(turn) == [turn, other]
+    assert session.conversation.last is other
+
+
+def test_nothing_is_taken_up_while_an_answer_is_being_written(session):
+    session.ask("q")
+    with pytest.raises(DecdecError, match="still being written"):
+        session.adopt("a", "b", None)
+    assert [t.question for t in session.conversation.turns] == ["q"]
+
+
+def test_what_is_taken_up_is_told_to_the_journal(session):
+    told = []
+
+    class Told(Journal):
+        def conversation(self, conversation):
+            told.append(conversation)
+
+        def turn(self, conversation, turn):
+            told.append(turn.answer)
+
+    session.journal = Told()
+    session.adopt("a", "b", None)
+    assert told == [session.conversation, "b"]

@@ -57,5 +57,5 @@ class Rail:
         chosen = position.lossless
         under = bool(ghost and ghost.lossless)
         style = "thumb" if chosen else "value" if under else "label"
-        text = Text(" " * (self.scale.GAP - 1))
+        text = Text(" " * (self.scale.gap - 1))
         return text.append("◆" if chosen else "◈" if under else "◇", self.style(style))

@@ -88,13 +88,10 @@ class SliderLines:
         return text.append(right, self.style("label"))
 
     def _labels(self, detents: tuple[str, ...], lossless: str) -> Text:
-        left, right = self.captions
         line = self.scale.labels(detents)
-        if self.state.has_lossless and lossless:
-            # Below the stop, which is the last cell; the right caption leaves room for the rest.
-            end = min(len(line), len(line) - 1 + (len(lossless) + 1) // 2) if right else len(line)
-            line = line[: end - len(lossless)] + lossless + line[end:]
-        return Text(" " * len(left) + line, self.style("label"))
+        if self.state.has_lossless and len(lossless) < self.scale.gap:
+            line = line[: len(line) - len(lossless)] + lossless
+        return Text(" " * len(self.captions[0]) + line, self.style("label"))
 
     def _speeds(self) -> Text:
         """About how many tokens/s every stop brings."""
@@ -103,9 +100,11 @@ class SliderLines:
             return Text()
         speeds = tuple(format.about(speed) for speed in foretold if speed is not None)
         lossless = self.state.speeds.lossless
-        text = self._labels(speeds, format.about(lossless) if lossless else "")
-        used = text.plain.rstrip()
-        return Text(used, self.style("label")).append(" tok/s", self.style("label"))
+        labels = self._labels(speeds, format.about(lossless) if lossless else "").plain.rstrip()
+        left = self.captions[0]
+        return Text(
+            "about"[: len(left)].ljust(len(left)) + labels[len(left) :] + " tok/s", self.style("label")
+        )
 
     def _under_mouse(self) -> Text:
         """Where a click would go and what it would bring, with a pointer below the mouse."""
@@ -154,14 +153,16 @@ class SliderLines:
         if (speed := state.foretold(state.position)) is not None:
             facts.append(Fact(4, "about ", format.about(speed), " tok/s", gap="  "))
         facts.append(self._measured())
-        if (speed := state.measured_speed) is not None:
-            facts.append(Fact(3, "", format.speed(speed).removesuffix(" tok/s"), " tok/s", gap="  "))
+        if state.measured_speed is not None and not lossless:
+            facts.append(Fact(3, "", _speed(state.measured_speed), " tok/s", gap="  "))
         if state.overruns:
             facts.append(Fact(1, "", "above target", TUNES_AGAIN, style="reason"))
         return [*facts, *self._auto(), *self._channels(), *self._region()]
 
     def _measured(self) -> Fact:
-        measured = self.state.measured_pct
+        measured, speed = self.state.measured_pct, self.state.measured_speed
+        if self.state.position.lossless and speed is not None:
+            return Fact(0, "measured ", _speed(speed), " tok/s")
         if measured is not None:
             return Fact(0, "measured ", format.percent(measured))
         return Fact(0, "measured ", "settling" if self.state.settling else "–")
@@ -196,3 +197,7 @@ class SliderLines:
         if self.state.position.lossless:
             return facts
         return [*facts, Fact(8, "k_chunk ", format.k_chunk(self.state.table))]
+
+
+def _speed(tokens_per_s: float) -> str:
+    return format.speed(tokens_per_s).removesuffix(" tok/s")

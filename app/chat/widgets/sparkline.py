@@ -85,7 +85,7 @@ class Sparkline:
                 end = next((later for later in range(at + 1, len(cells)) if cells[later].moved_to), len(line))
                 fits = at + len(label) <= end
                 line[at : at + (len(label) if fits else 1)] = label if fits else FOOT
-        text = Text(f"ms/tok {CORNER}"[-self.indent :], self.style("label"))
+        text = Text(f"ms {CORNER}".rjust(self.indent), self.style("label"))
         return text.append("".join(line), self.style("label")).append(figures)
 
     def _figures(self) -> Text:

@@ -1,32 +1,61 @@
-"""The one consumer of the worker's events: keeps a worker alive and hands its events on in order."""
+"""The one consumer of the engine's events: keeps a worker alive and hands its events on in order."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
 
 from runtime.client import WorkerClient
 from runtime.errors import DecdecError
-from runtime.protocol.commands import Command
+from runtime.protocol.commands import Command, Quit
 from runtime.protocol.events import Event, Failed, Progress, Ready
 
 # A worker that dies this often without having done anything would die again.
 MAX_DEATHS = 3
+# A worker has this long to end when it is told to.
+HOLD_S = 20.0
+
+
+class EngineClient(Protocol):
+    """What answers: a worker of this machine, or a server."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether commands are taken."""
+        ...
+
+    async def start(self) -> None:
+        """Take commands if none are taken; raises DecdecError when that cannot be."""
+        ...
+
+    async def send(self, command: Command) -> None:
+        """Send one command; raises DecdecError when none are taken."""
+        ...
+
+    def events(self) -> AsyncIterator[Event]:
+        """Every event in order, until it is closed."""
+        ...
+
+    async def close(self) -> None:
+        """End what runs, and `events()`."""
+        ...
 
 
 class EngineLink:
-    """Starts the worker, forwards events to `on_event`, and starts a new one when it dies.
+    """Starts the client, by default a worker, forwards its events, and starts it anew when it dies.
 
     `on_event` is called in the event loop, in order; `Ready` comes again after every restart.
     """
 
-    def __init__(self, on_event: Callable[[Event], None]) -> None:
-        self._client = WorkerClient()
+    def __init__(self, on_event: Callable[[Event], None], client: EngineClient | None = None) -> None:
+        self._client = client or WorkerClient()
         self._on_event = on_event
         self._outbox: asyncio.Queue[Command] = asyncio.Queue()
         self._ready = asyncio.Event()
         self._deaths = 0
+        self._held: asyncio.Event | None = None
 
     @property
     def gave_up(self) -> bool:
@@ -48,6 +77,10 @@ class EngineLink:
         try:
             await self._start()
             async for event in self._client.events():
+                if self._held is not None and _is_death(event):
+                    self._ready.clear()
+                    self._held.set()
+                    continue
                 self._note(event)
                 self._on_event(event)
                 if _is_death(event) and not self.gave_up:
@@ -56,9 +89,26 @@ class EngineLink:
             sender.cancel()
 
     async def restart(self) -> None:
-        """Start again after it was given up."""
-        self._deaths = 0
+        """Start again after it was given up, or held."""
+        self._deaths, self._held = 0, None
         await self._start()
+
+    async def hold(self) -> None:
+        """End the worker, unreported, and start none until `restart`.
+
+        Raises DecdecError when it does not end; then it goes on as before.
+        """
+        self._held = asyncio.Event()
+        if not self.alive:
+            return
+        try:
+            await self._client.send(Quit())
+            await asyncio.wait_for(self._held.wait(), HOLD_S)
+        except TimeoutError as error:
+            self._held = None
+            raise DecdecError(
+                "The engine does not stop", "its work has no safe point yet", "try again"
+            ) from error
 
     async def close(self) -> None:
         """End the worker and the forwarding."""

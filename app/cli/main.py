@@ -10,8 +10,11 @@ def main() -> None:
     """Run a command line; never shows a traceback."""
     _open_closed_streams()
     try:
+        from app import environment
         from app.cli.guard import guarded
         from app.cli.root import cli
+
+        environment.apply()
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(guarded(lambda: cli.main(prog_name="decdec-chat", standalone_mode=False)))

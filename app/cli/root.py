@@ -14,6 +14,7 @@ from app.cli.int8x import int8x
 from app.cli.loading import given_loading, loading_options
 from app.cli.models import import_, models, pull, rm
 from app.cli.run import answer_stdin, run
+from app.cli.serve import serve
 from app.cli.tune import tune
 
 
@@ -43,5 +44,5 @@ def cli(ctx: click.Context, **loading: Any) -> int | None:
     return chat.return_code
 
 
-for command in (run, pull, models, rm, import_, tune, int8x, evaluate, bench, doctor):
+for command in (run, serve, pull, models, rm, import_, tune, int8x, evaluate, bench, doctor):
     cli.add_command(command)

@@ -45,7 +45,8 @@ PREPARE_STEPS = [
 
 
 class Script(msgspec.Struct, forbid_unknown_fields=True):
-    """What the fake does. `step_s`: seconds per progress step; `rate`: tokens per second, 0: no waiting.
+    """What the fake does. `step_s`: seconds per progress step; `rate`: tokens per second, 0: no waiting;
+    `broken`: models that cannot be loaded.
     `times`: a file that is given the time of every token at the end of an answer.
 
     `note`: of a loaded model, where `{load.context}` and such stand for what was asked for.
@@ -63,6 +64,7 @@ class Script(msgspec.Struct, forbid_unknown_fields=True):
     times: str = ""
     fail: dict[str, e.Failed] = {}
     crash: list[str] = []
+    broken: list[str] = []
     jobs: dict[str, dict[str, object]] = {}
 
 
@@ -146,6 +148,9 @@ class FakeWorker:
                 self._emit(self._stats(0, 0, 0))
 
     def _load(self, command: c.Load, stop: threading.Event) -> None:
+        self.loaded = None
+        if command.model in self.script.broken:
+            raise DecdecError("The model cannot be loaded", "it needs 900 GB")
         self._work("load", [("load", 30, "blocks")], stop)
         path, reason = (PATH, "") if not self.script.untuned else ((), "not tuned on this device yet")
         context = command.context or self.script.context

@@ -1,0 +1,152 @@
+"""A server from its socket to its end: bind, load, serve, and leave no process behind."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import logging.handlers
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from runtime import locations
+from runtime.errors import DecdecError
+from runtime.protocol.events import Event, Loaded
+from runtime.server.app import build_app
+from runtime.server.connections import timed_protocol
+from runtime.server.engine import Engine
+from runtime.server.line import Line
+from runtime.server.settings import Limits, Settings
+
+IDLE_S = 30
+# Running answers were ended before: what is left is to send a few bytes.
+GRACEFUL_S = 5
+BACKLOG = 128
+MAX_HEAD_BYTES = 32 << 10
+MAX_LOG_BYTES = 1 << 20
+LOGGERS = ("decdec.server", "uvicorn", "asyncio")
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that has the address but does not listen yet; DecdecError where it cannot be had."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        # `localhost` may be both: the older kind is understood everywhere.
+        family, kind, protocol, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        bound = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise DecdecError(f"The address {host!r} cannot be used", error.strerror or str(error)) from error
+    try:
+        if sys.platform != "win32":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        bound.close()
+        why = os.strerror(error.errno) if error.errno else str(error)
+        fix = "end the program that has it, or choose another with --port (0 takes any that is free)"
+        raise DecdecError(f"Port {port} of {host} cannot be used", why.lower(), fix) from error
+    return bound
+
+
+def is_loopback(bound: socket.socket) -> bool:
+    """Whether only this machine can reach it."""
+    return ipaddress.ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback
+
+
+def url_of(host: str, bound: socket.socket) -> str:
+    """What clients call the base URL."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}/v1"
+
+
+class Service:
+    """Everything behind one socket; an async context, which ends the worker whatever happens in it."""
+
+    def __init__(self, settings: Settings, bound: socket.socket, on_event: Callable[[Event], None]) -> None:
+        """Every event of the engine goes to `on_event` too."""
+        self._settings, self._bound = settings, bound
+        self._engine = Engine(settings.load, settings.slowdown_pct, on_event)
+        self._line = Line(self._engine, settings.limits.waiting)
+        app = build_app(settings, self._engine, self._line)
+        self._server = Server(_config(settings.limits, app), self._line)
+
+    async def __aenter__(self) -> Service:
+        log_to_file()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._line.close()
+
+    async def load(self) -> Loaded:
+        """Have the first model in memory, and listen; DecdecError where it cannot be loaded or tuned."""
+        model = self._settings.load.model
+        loaded = await self._engine.bring(model)
+        if self._settings.must_slide and not loaded.path:
+            loaded = await self._engine.tune(model)
+        if self._settings.must_slide and not loaded.path:
+            raise _cannot_slide(self._settings, loaded)
+        self._bound.listen(BACKLOG)
+        return loaded
+
+    async def run(self) -> None:
+        """Answer until `stop`, or until the process is told to end."""
+        self._line.open()
+        await self._server.serve([self._bound])
+
+    def stop(self) -> None:
+        """End `run` within moments: who waits is told so."""
+        self._server.should_exit = True
+
+
+class Server(uvicorn.Server):
+    """Ends answers before it waits for the connections that carry them."""
+
+    def __init__(self, config: uvicorn.Config, line: Line) -> None:
+        super().__init__(config)
+        self._line = line
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Called once, on a signal."""
+        await self._line.close()
+        await super().shutdown(sockets)
+
+
+def _config(limits: Limits, app: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=timed_protocol(limits),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE_S,
+        timeout_graceful_shutdown=GRACEFUL_S,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+    )
+
+
+def _cannot_slide(settings: Settings, loaded: Loaded) -> DecdecError:
+    reason = loaded.untuned_reason or "no profile fits"
+    return DecdecError(f"A slowdown of {settings.slowdown_pct:g} % cannot be set", reason)
+
+
+def log_to_file() -> None:
+    """Warnings and tracebacks of the libraries go to logs/server.log, never to the terminal."""
+    path = locations.home() / "logs" / "server.log"
+    handler: logging.Handler = logging.NullHandler()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.handlers.RotatingFileHandler(path, maxBytes=MAX_LOG_BYTES, backupCount=1)
+    except OSError:
+        pass
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.WARNING)

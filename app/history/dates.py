@@ -33,14 +33,11 @@ def day(seconds: float, now: float) -> str:
 
 
 def moment(seconds: float, now: float) -> str:
-    """When, as near as it matters: `just now`, `5 min ago`, `14:02`, `Monday`, `4 May`."""
+    """When, below a day's heading: `just now`, `5 min ago`, `14:02`."""
     passed = now - seconds
     if 0 <= passed < 60:
         return "just now"
-    if 0 <= passed < _HOUR_S:
-        return f"{int(passed // 60)} min ago"
-    name = day(seconds, now)
-    return clock(seconds) if name == "Today" else name.lower() if name == "Yesterday" else name
+    return f"{int(passed // 60)} min ago" if 0 <= passed < _HOUR_S else clock(seconds)
 
 
 def clock(seconds: float) -> str:

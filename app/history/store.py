@@ -11,6 +11,7 @@ from pathlib import Path
 from app.conversation import Conversation, Turn
 from app.history import index, listing, rows, writing
 from app.history.database import Database
+from app.history.document import renewed
 from app.history.listing import Entry, Page
 from app.history.titles import MAX_GIVEN
 from app.history.words import phrases
@@ -77,6 +78,16 @@ class History:
                 return
             writing.head(connection, conversation, 0.0)
             writing.shown(connection, conversation)
+
+    def add(self, conversation: Conversation) -> Conversation:
+        """Take in a conversation from elsewhere, under new ids where one of its own is there already."""
+        with self.database.changing() as connection:
+            if writing.knows_any(connection, conversation):
+                conversation = renewed(conversation)
+            turns = conversation.all_turns
+            newest = max((turn.created for turn in turns), default=conversation.created)
+            writing.whole(connection, conversation, min(newest, self._clock()))
+        return conversation
 
     def grow(self, conversation: Conversation, turn: Turn, start: int) -> None:
         """Add what an answer grew by from character `start` on."""

@@ -42,6 +42,15 @@ def holds(connection: sqlite3.Connection, conversation: Conversation, parent: st
     return connection.execute(there, (parent, number)).fetchone() is not None
 
 
+def knows_any(connection: sqlite3.Connection, conversation: Conversation) -> bool:
+    """Whether an id of the conversation or of one of its turns is in the file."""
+    there = "SELECT 1 FROM turns WHERE id = ?"
+    ids = ((turn.id,) for turn in conversation.all_turns)
+    return number_of(connection, conversation.id) is not None or any(
+        connection.execute(there, id).fetchone() for id in ids
+    )
+
+
 def whole(connection: sqlite3.Connection, conversation: Conversation, updated: float) -> None:
     """A conversation with every turn; turns of it that are in the file only stay there."""
     head(connection, conversation, updated)

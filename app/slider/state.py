@@ -83,6 +83,9 @@ class SliderState:
             return
         self.tokens_per_s = stats.decode_tokens_per_s
         self._written_at = now
+        if first:
+            # The engine's window begins with this answer, so it knows no position before.
+            self._moved_at = float("-inf")
         self.times.push(stats.completion_tokens, Position.of(stats), now, first)
         if self.current is not None:
             self._take(stats, new, now)

@@ -7,19 +7,27 @@ from collections.abc import Callable
 from textual import on
 
 from app.chat.actions.base import ChatActionsBase
+from app.chat.screens.comparison import ComparisonScreen
 from app.chat.widgets.slider import QualitySlider
+from app.comparison import Comparison, Context, usual_positions
+from app.conversation import Conversation, Turn
+from app.session import Phase
 from app.slider.floor import wanted_floor
 from app.text import one_line
 from runtime.errors import DecdecError
+from runtime.protocol.commands import Command, SetSlowdown
 
 
 class SlideActions(ChatActionsBase):
     """Actions of the group "Slider"."""
 
-    def on_mount(self) -> None:
-        """Auto goes on where it was when the program ended."""
-        if (floor := self.chat_app.settings.auto_floor) > 0:
+    def on_screen_resume(self) -> None:
+        """Auto is as the settings say, at the start and after they were changed."""
+        floor, auto = self.chat_app.settings.auto_floor, self.session.slider.auto
+        if floor > 0 and (not auto.on or auto.floor != floor):
             self._slider.keep_speed(floor)
+        elif floor <= 0:
+            self._slider.end_auto()
 
     def action_faster(self) -> None:
         """Slider to the next lower detent."""
@@ -75,6 +83,46 @@ class SlideActions(ChatActionsBase):
             self._slide(lambda: self._keep_speed(wanted))
         else:
             self._slider.end_auto()
+
+    def action_compare(self, question: str = "") -> None:
+        """Answer a question at two positions. Without one: what is typed, or the last question again."""
+        if self.session.busy or self.session.phase is not Phase.READY:
+            self.warn(f"Comparing needs an idle engine; now it is: {self.session.phase.value}.")
+            return
+        last = None if question or self.prompt.text.strip() else self.session.conversation.last
+        asked = question or self.prompt.text.strip() or (last.question if last else "")
+        self._slide(lambda: self._compare(asked, last, begin=bool(question)))
+
+    def _compare(self, question: str, last: Turn | None, *, begin: bool) -> None:
+        """`last`: the turn in whose place the question is asked, which is left out of what both are told."""
+        session, talk = self.session, self.session.conversation
+        before = Conversation.of(
+            [turn for turn in talk.turns if turn is not last], system_prompt=talk.system_prompt
+        )
+        context = Context(before.messages(), session.sampling, session.max_tokens)
+        comparison = Comparison(context, usual_positions(session.slider), session.slowdown)
+        screen = ComparisonScreen(comparison, question, begin=begin)
+        self.app.push_screen(screen, lambda _: self._adopt(screen, last))
+
+    def _adopt(self, screen: ComparisonScreen, last: Turn | None) -> None:
+        """Take the chosen answer into the conversation: at its end, or as a variant of the last one."""
+        kept = screen.kept
+        if kept is None:
+            return
+        answer = kept.answer
+        try:
+            self.session.adopt(kept.question, answer.text, answer.stats, answer.reason, last)
+        except DecdecError as error:
+            self.warn(error.sentence)
+            return
+        if self.prompt.text.strip() == kept.question:
+            self.prompt.clear()
+        self.show_conversation()
+
+    def send(self, command: Command | None) -> None:
+        """As for every action; but while a comparison has the slider, nothing else moves it."""
+        if not (isinstance(command, SetSlowdown) and self.session.slider.lent):
+            super().send(command)
 
     def _keep_speed(self, floor: float) -> None:
         self._slider.keep_speed(floor)

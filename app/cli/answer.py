@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from app.cli import work
 from app.loading import Loading
@@ -27,6 +27,9 @@ from runtime.protocol.commands import (
 )
 from runtime.protocol.events import Done, Event, Loaded, Token
 
+if TYPE_CHECKING:
+    from app.cli.remote import Remote
+
 
 @dataclass(slots=True)
 class Answer:
@@ -34,7 +37,7 @@ class Answer:
 
     `slowdown_pct`: None is the untouched slider's position, or 0 where the model is not tuned. `tune`: tune a
     model that is not tuned yet. `loading`: how it is brought into memory. `out`: where text goes while it
-    comes, None for nowhere.
+    comes, None for nowhere. `remote`: the server that answers instead, with nothing to prepare or to tune.
     """
 
     target: Target
@@ -46,19 +49,29 @@ class Answer:
     base: str = DEFAULT.name
     loading: Loading = field(default_factory=Loading)
     out: TextIO | None = None
+    remote: Remote | None = None
     _loaded: Loaded | None = field(default=None, init=False)
     _ends_line: bool = field(default=True, init=False)
 
     def run(self) -> dict[str, Any]:
         """The generation's result, as `run --json` prints it."""
         try:
-            return work.run(self._commands(), self._on_event)
+            server = self.remote.server if self.remote else None
+            return work.run(self._commands(), self._on_event, server)
         finally:
             if self.out and not self._ends_line:
                 self.out.write("\n")
                 self.out.flush()
 
     def _commands(self) -> Iterator[Command]:
+        if self.remote:
+            yield self.loading.command(self.remote.model)
+        else:
+            yield from self._local_commands()
+        yield Generate((Message("user", self.prompt),), self.sampling, self.max_tokens)
+
+    def _local_commands(self) -> Iterator[Command]:
+        """Whatever brings the model into memory, with the slider where it should stand."""
         device.require_wanted()
         name = self.target.name
         if not self.target.prepared:
@@ -74,7 +87,6 @@ class Answer:
             yield self.loading.command(name, self.base)
         if slowdown := self._slowdown():
             yield SetSlowdown(slowdown)
-        yield Generate((Message("user", self.prompt),), self.sampling, self.max_tokens)
 
     def _bases(self) -> tuple[str, ...]:
         return (DEFAULT.name,) if self.base == LOSSLESS else (self.base,)

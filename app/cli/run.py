@@ -12,6 +12,7 @@ import click
 from app.cli import work
 from app.cli.bases import BaseName
 from app.cli.loading import given_loading, loading_options
+from app.cli.remote import REMOTE_OPTIONS, Remote, given_remote, remote_options
 from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import LOSSLESS
 
@@ -27,12 +28,15 @@ from runtime.protocol.commands import LOSSLESS
     help="The low-bit weights to answer with, such as awq3 or int8x3.4; int8 is lossless.",
 )
 @loading_options
+@remote_options
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="End the answer after N tokens.")
 @click.option("--temperature", type=click.FloatRange(0, 100), metavar="T", help="0 is greedy.")
 @click.option("--seed", type=int, metavar="N", help="Makes sampling repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of text.")
 @click.argument("prompt", required=False)
+@click.pass_context
 def run(
+    ctx: click.Context,
     model: str | None,
     slowdown: float | None,
     base: str,
@@ -41,7 +45,7 @@ def run(
     seed: int | None,
     as_json: bool,
     prompt: str | None,
-    **loading: Any,
+    **others: Any,
 ) -> int:
     """Answer PROMPT, or what comes on stdin, or both."""
     from app.cli.answer import Answer
@@ -49,17 +53,19 @@ def run(
     from app.models import target
     from runtime.protocol.commands import Sampling
 
+    remote = given_remote(ctx, **{name: others.pop(name) for name in REMOTE_OPTIONS})
     text = read_prompt(prompt)
     result = Answer(
-        target(model),
+        remote.target if remote else target(model),
         text,
         Sampling(temperature=temperature, seed=seed),
         max_tokens,
         slowdown,
         tune=bool(slowdown) and base != LOSSLESS,
         base=base,
-        loading=Loading(**given_loading(**loading)),
+        loading=Loading(**given_loading(**others)),
         out=None if as_json else sys.stdout,
+        remote=remote,
     ).run()
     if as_json:
         work.print_json({key: result[key] for key in KEYS if key in result})
@@ -82,17 +88,24 @@ KEYS = (
 )
 
 
-def answer_stdin(given: Mapping[str, Any]) -> int:
+def answer_stdin(given: Mapping[str, Any], remote: Remote | None = None) -> int:
     """What `decdec-chat` does without a terminal: the answer to what comes on stdin.
 
-    Every default holds but for the fields of a `Loading` that were given.
+    Every default holds but for the fields of a `Loading` that were given, and a server in the engine's place.
     """
     from app.cli.answer import Answer
     from app.loading import Loading
     from app.models import target
 
-    loading = Loading(**given)
-    result = Answer(target(None), read_prompt(None), tune=True, loading=loading, out=sys.stdout).run()
+    answer = Answer(
+        remote.target if remote else target(None),
+        read_prompt(None),
+        tune=True,
+        loading=Loading(**given),
+        out=sys.stdout,
+        remote=remote,
+    )
+    result = answer.run()
     return _exit_code(result.get("finish_reason", ""))
 
 

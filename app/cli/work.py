@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,11 +13,17 @@ from app.text import one_line
 from runtime.protocol.commands import Command, Job
 from runtime.protocol.events import Event
 
+if TYPE_CHECKING:
+    from runtime.client.blocking import Engine
+    from runtime.client.remote import Server
+
 
 def run(
-    commands: Command | Iterable[Command], on_event: Callable[[Event], None] | None = None
+    commands: Command | Iterable[Command],
+    on_event: Callable[[Event], None] | None = None,
+    server: Server | None = None,
 ) -> dict[str, Any]:
-    """Run commands in a worker with progress on stderr; the last one's result."""
+    """Run commands in a worker, or by a server, with progress on stderr; the last one's result."""
     from runtime.client import run_job
 
     printer = ProgressPrinter()
@@ -28,9 +34,15 @@ def run(
             on_event(event)
 
     try:
-        return run_job(commands, forward).result
+        return run_job(commands, forward, None if server is None else _engine(server)).result
     finally:
         printer.close()
+
+
+def _engine(server: Server) -> Callable[[], Engine]:
+    from runtime.client.remote.blocking import RemoteWorker
+
+    return lambda: RemoteWorker(server)
 
 
 def job(name: str, **args: Any) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 import asyncio
 
 from app.link import EngineLink
+from runtime.client.remote import RemoteClient, Server
 from runtime.protocol.commands import Generate, Load, Message
 from runtime.protocol.events import Done, Failed, Loaded, Ready
+from tests.fakes.chat_server import ChatServer, Reply, answer
 
 
 async def until(condition, seconds=5.0):
@@ -54,3 +56,23 @@ async def test_a_worker_that_cannot_start_is_an_event(monkeypatch):
     assert link.gave_up
     await link.close()
     await asyncio.wait_for(task, 5)
+
+
+async def test_a_server_in_the_workers_place_is_driven_the_same_way():
+    with ChatServer(Reply.json({"error": "no"}, 500), answer("Hi")) as fake:
+        events = []
+        link = EngineLink(events.append, RemoteClient(Server.of(fake.url)))
+        link.post(Load(""))
+        task = asyncio.create_task(link.run())
+        await until(lambda: any(isinstance(e, Loaded) for e in events))
+        link.post(Generate((Message("user", "hi"),)))
+        await until(lambda: isinstance(events[-1], Failed))
+        assert events[-1].job == "generate"
+        assert link.alive
+        link.post(Generate((Message("user", "hi"),)))
+        await until(lambda: isinstance(events[-1], Done))
+        assert events[-1].result["text"] == "Hi"
+        assert sum(isinstance(e, Ready) for e in events) == 1
+        await link.close()
+        await asyncio.wait_for(task, 5)
+        assert not link.alive

@@ -16,8 +16,10 @@ from runtime.protocol.events import Stats
 # The engine tells the speed of the last 1.5 s: until then a report still knows the position before.
 FLUSH_S = 1.5
 FLUSH_TOKENS = 3
-# How long a speed below the floor is borne, and how long one above it must last before a move up.
-DOWN_S, UP_S = 1.5, 4.0
+# How long a speed clearly below the floor is borne, or one that may be a hiccup, and how long one above it
+# must last before a move up.
+DOWN_S, HICCUP_S, UP_S = 1.5, 4.0, 4.0
+CLEARLY = 0.95
 MIN_REPORTS = 3
 _REMEMBERED_S = 25.0
 # Time without tokens does not count: of a pause between two reports, only so much.
@@ -144,7 +146,9 @@ class Auto:
 
     def _below(self) -> bool:
         """Whether the floor is broken, for long enough that it is no hiccup."""
-        return self._dwell.lasted() >= DOWN_S and self._dwell.speed(DOWN_S) < self.floor
+        lasted, speed = self._dwell.lasted(), self._dwell.speed
+        clearly = lasted >= DOWN_S and speed(DOWN_S) < CLEARLY * self.floor
+        return clearly or (lasted >= HICCUP_S and speed(HICCUP_S) < self.floor)
 
     def _down(self, position: Position) -> Position:
         speed = self._dwell.speed(2 * DOWN_S)

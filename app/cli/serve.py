@@ -159,6 +159,8 @@ async def _answer(settings: Settings, bound: socket.socket, host: str, console: 
 
 
 def _slider_note(loaded: Loaded, pct: float) -> str:
+    if loaded.base == LOSSLESS:
+        return "Answers are lossless: there is no slider."
     if loaded.path:
         return f"Answers take the slider at {pct:g} % unless they say slowdown_pct."
     reason = loaded.untuned_reason.rstrip(".") or "this model is not tuned"

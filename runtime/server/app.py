@@ -42,9 +42,9 @@ class Endpoints:
     async def chat(self, request: Request) -> ASGIApp:
         """One answer, whole or as a stream."""
         asked = parse(await read_json(request, self._settings.limits))
-        command = asked.command()
+        command, slide = asked.command(), asked.slide()
         model = await asyncio.to_thread(self._models.named, asked.model)
-        ticket = self._line.join(Order(model, command, asked.slowdown_pct))
+        ticket = self._line.join(Order(model, command, slide))
         answer = Answer(model, self._settings.load.base)
         silence_s = self._settings.limits.silence_s
         return AnswerResponse(ticket, answer, bool(asked.stream), asked.includes_usage, silence_s)

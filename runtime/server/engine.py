@@ -11,7 +11,7 @@ import msgspec
 
 from runtime.client import WorkerClient
 from runtime.errors import DecdecError
-from runtime.protocol.commands import Command, Load, SetSlowdown, Stop, Tune
+from runtime.protocol.commands import LOSSLESS, Command, Load, SetSlowdown, Stop, Tune
 from runtime.protocol.events import Done, Event, Failed, Loaded, Ready, Stats
 from runtime.server import errors
 from runtime.server.line import Order
@@ -20,6 +20,7 @@ from runtime.server.line import Order
 STOP_GRACE_S = 60.0
 # The job of a failure to understand a command at all.
 UNREADABLE = "command"
+START = SetSlowdown(0.0)
 State = Literal["ok", "loading", "failed"]
 E = TypeVar("E", Loaded, Done, Stats)
 
@@ -36,7 +37,7 @@ class Engine:
         self._client = WorkerClient()
         # Workers whose end was not heard of yet; whether a command was sent whose end was not.
         self._lives, self._busy = 0, False
-        self._position = 0.0
+        self._position = START
         self._last = load.model
         self.loaded: Loaded | None = None
         self.state: State = "loading"
@@ -49,7 +50,7 @@ class Engine:
         try:
             await self._wake()
             # The next model may have no position but 0.
-            await self._move(0.0)
+            await self._move(START)
             command = msgspec.structs.replace(self._load, model=model)
             self.loaded = await self._run(command, "load", Loaded)
         finally:
@@ -103,14 +104,19 @@ class Engine:
         """Whether a worker runs and waits for a command."""
         return self._client.alive and self._lives > 0 and not self._busy
 
-    def _wanted(self, order: Order, loaded: Loaded) -> float:
-        if order.slowdown_pct is None:
-            return self._slowdown_pct if loaded.path else 0.0
-        if order.slowdown_pct > 0 and not loaded.path:
-            reason = loaded.untuned_reason or "this model is not tuned"
-            sentence = f"slowdown_pct can only be 0 here: {reason.rstrip('.')}; decdec-chat tune measures it."
-            raise errors.refused(sentence, "slowdown_pct", "not_tuned")
-        return order.slowdown_pct
+    def _wanted(self, order: Order, loaded: Loaded) -> SetSlowdown:
+        """Where the slider stands for an answer; ApiError for a place that this model does not have."""
+        slide = order.slide or SetSlowdown(self._slowdown_pct if loaded.path else 0.0)
+        if slide.lossless and loaded.base == LOSSLESS:
+            return START
+        if slide.lossless and not loaded.lossless:
+            raise _no_place('slowdown_pct cannot be "lossless" here: INT8-X does not fit in memory too.')
+        if slide.pct > 0 and loaded.base == LOSSLESS:
+            raise _no_place(f"slowdown_pct can only be 0 here: the base {LOSSLESS} is lossless.")
+        if slide.pct > 0 and not loaded.path:
+            reason = loaded.untuned_reason.rstrip(".") or "this model is not tuned"
+            raise _no_place(f"slowdown_pct can only be 0 here: {reason}; decdec-chat tune measures it.")
+        return slide
 
     async def _wake(self) -> None:
         """Have a worker that waits for a command; one that is out of step is replaced."""
@@ -126,10 +132,10 @@ class Engine:
             if isinstance(event, Ready):
                 return
 
-    async def _move(self, pct: float) -> None:
-        if pct != self._position:
-            await self._run(SetSlowdown(pct), "set_slowdown", Stats)
-            self._position = pct
+    async def _move(self, place: SetSlowdown) -> None:
+        if place != self._position:
+            await self._run(place, "set_slowdown", Stats)
+            self._position = place
 
     async def _run(self, command: Command, job: str, last: type[E]) -> E:
         await self._send(command)
@@ -177,4 +183,8 @@ class Engine:
                 raise WorkerDied(event.what, event.why, event.fix)
 
     def _forget(self) -> None:
-        self.loaded, self._position, self._busy = None, 0.0, False
+        self.loaded, self._position, self._busy = None, START, False
+
+
+def _no_place(sentence: str) -> errors.ApiError:
+    return errors.refused(sentence, "slowdown_pct", "no_such_place")

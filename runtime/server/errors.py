@@ -9,9 +9,10 @@ from starlette.responses import JSONResponse
 
 from runtime.errors import DecdecError
 
-# Two sentences of the engine that blame the conversation, not the server; the rest is the server's fault.
+# What of the engine's sentences blames the conversation; the rest is the server's fault.
 CONVERSATION_FAULTS = {
     "The question does not fit": "context_length_exceeded",
+    "There is nothing to answer": "no_question",
     "The model's chat template refuses this conversation": "conversation_refused",
 }
 # Official clients ask again after a 5xx, which a crash or a shortage of memory would only repeat.

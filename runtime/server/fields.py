@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from runtime.protocol.commands import MAX_SLOWDOWN_PCT, Generate, Message, Role, Sampling
+from runtime.protocol.commands import MAX_SLOWDOWN_PCT, Generate, Message, Role, Sampling, SetSlowdown
 from runtime.server.errors import refused
 
 MAX_MESSAGES = 4096
@@ -57,7 +57,10 @@ class StreamOptions(msgspec.Struct, frozen=True):
 
 
 class ChatRequest(msgspec.Struct, frozen=True):
-    """The body of a chat completion; fields that are not named here are ignored."""
+    """The body of a chat completion; fields that are not named here are ignored.
+
+    `slowdown_pct` is our own: where the slider stands for this answer, "lossless" for its last stop.
+    """
 
     messages: list[ChatMessage]
     model: str | None = None
@@ -73,7 +76,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
     n: int | None = None
-    slowdown_pct: float | None = None
+    slowdown_pct: float | Literal["lossless"] | None = None
     response_format: Any = None
     modalities: list[str] | None = None
     tools: Any = None
@@ -93,9 +96,17 @@ class ChatRequest(msgspec.Struct, frozen=True):
     def command(self) -> Generate:
         """What the engine is asked; ApiError for what it cannot do."""
         self._check_unsupported()
-        _check_range("slowdown_pct", self.slowdown_pct, 0.0, MAX_SLOWDOWN_PCT)
         _check_range("seed", self.seed, -MAX_SEED, MAX_SEED)
         return Generate(_conversation(self.messages), self._sampling(), self._tokens(), self._stops())
+
+    def slide(self) -> SetSlowdown | None:
+        """Where the slider is to stand, None for the server's own place; ApiError for no place of it."""
+        if self.slowdown_pct is None:
+            return None
+        if self.slowdown_pct == "lossless":
+            return SetSlowdown(0.0, lossless=True)
+        _check_range("slowdown_pct", self.slowdown_pct, 0.0, MAX_SLOWDOWN_PCT)
+        return SetSlowdown(self.slowdown_pct)
 
     def _check_unsupported(self) -> None:
         for name, why in UNSUPPORTED.items():

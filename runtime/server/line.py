@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from runtime.errors import DecdecError
-from runtime.protocol.commands import Generate
+from runtime.protocol.commands import Generate, SetSlowdown
 from runtime.protocol.events import Event
 from runtime.server import errors
 from runtime.server.errors import ApiError
@@ -23,11 +23,11 @@ log = logging.getLogger("decdec.server")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One answer that is asked for. `slowdown_pct`: of this answer, None for the server's own."""
+    """One answer that is asked for. `slide`: where the slider stands in it, None for the server's place."""
 
     model: str
     generate: Generate
-    slowdown_pct: float | None = None
+    slide: SetSlowdown | None = None
 
 
 class Answerer(Protocol):

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from runtime.protocol.commands import LOSSLESS
 from runtime.protocol.events import Done, Event, KChunk, Loaded, Stats, Token
 
 # Everything else is "stop": a full context is the only other limit.
@@ -67,6 +68,7 @@ class Answer:
             "device": result.get("device", ""),
             "slowdown_target_pct": stats.slowdown_target_pct if stats else 0.0,
             "slowdown_measured_pct": stats.slowdown_measured_pct if stats else None,
+            "lossless": self.base == LOSSLESS or bool(stats and stats.lossless),
             "k_chunk": msgspec.to_builtins(stats.k_chunk if stats else KChunk()),
             "channels_corrected": stats.channels_corrected if stats else 0,
             "decode_tokens_per_s": stats.decode_tokens_per_s if stats else 0.0,

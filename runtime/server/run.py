@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import ipaddress
-import logging
-import logging.handlers
-import os
 import socket
 import sys
 from collections.abc import Callable
@@ -13,22 +12,25 @@ from typing import Any
 
 import uvicorn
 
-from runtime import locations
 from runtime.errors import DecdecError
+from runtime.protocol.commands import LOSSLESS
 from runtime.protocol.events import Event, Loaded
 from runtime.server.app import build_app
 from runtime.server.connections import timed_protocol
 from runtime.server.engine import Engine
 from runtime.server.line import Line
+from runtime.server.logs import logged_to_file
 from runtime.server.settings import Limits, Settings
 
+FIXES = {
+    errno.EADDRINUSE: "end the program that has it, or choose another with --port (0 takes any that is free)",
+    errno.EACCES: "choose one above 1023 with --port",
+}
 IDLE_S = 30
 # Running answers were ended before: what is left is to send a few bytes.
 GRACEFUL_S = 5
 BACKLOG = 128
 MAX_HEAD_BYTES = 32 << 10
-MAX_LOG_BYTES = 1 << 20
-LOGGERS = ("decdec.server", "uvicorn", "asyncio")
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -46,9 +48,9 @@ def bind(host: str, port: int) -> socket.socket:
         bound.bind(address)
     except OSError as error:
         bound.close()
-        why = os.strerror(error.errno) if error.errno else str(error)
-        fix = "end the program that has it, or choose another with --port (0 takes any that is free)"
-        raise DecdecError(f"Port {port} of {host} cannot be used", why.lower(), fix) from error
+        why = (error.strerror or str(error)).lower()
+        fix = FIXES.get(error.errno or 0, "check --host")
+        raise DecdecError(f"Port {port} of {host} cannot be used", why, fix) from error
     return bound
 
 
@@ -72,22 +74,26 @@ class Service:
         self._line = Line(self._engine, settings.limits.waiting)
         app = build_app(settings, self._engine, self._line)
         self._server = Server(_config(settings.limits, app), self._line)
+        self._log = contextlib.ExitStack()
 
     async def __aenter__(self) -> Service:
-        log_to_file()
+        self._log.enter_context(logged_to_file())
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._line.close()
+        self._log.close()
 
     async def load(self) -> Loaded:
         """Have the first model in memory, and listen; DecdecError where it cannot be loaded or tuned."""
-        model = self._settings.load.model
-        loaded = await self._engine.bring(model)
-        if self._settings.must_slide and not loaded.path:
-            loaded = await self._engine.tune(model)
-        if self._settings.must_slide and not loaded.path:
-            raise _cannot_slide(self._settings, loaded)
+        load, must_slide = self._settings.load, self._settings.must_slide
+        if must_slide and load.base == LOSSLESS:
+            raise _cannot_slide(self._settings, f"the base {LOSSLESS} is lossless")
+        loaded = await self._engine.bring(load.model)
+        if must_slide and not loaded.path:
+            loaded = await self._engine.tune(load.model)
+        if must_slide and not loaded.path:
+            raise _cannot_slide(self._settings, loaded.untuned_reason or "no profile fits")
         self._bound.listen(BACKLOG)
         return loaded
 
@@ -131,22 +137,5 @@ def _config(limits: Limits, app: Any) -> uvicorn.Config:
     )
 
 
-def _cannot_slide(settings: Settings, loaded: Loaded) -> DecdecError:
-    reason = loaded.untuned_reason or "no profile fits"
+def _cannot_slide(settings: Settings, reason: str) -> DecdecError:
     return DecdecError(f"A slowdown of {settings.slowdown_pct:g} % cannot be set", reason)
-
-
-def log_to_file() -> None:
-    """Warnings and tracebacks of the libraries go to logs/server.log, never to the terminal."""
-    path = locations.home() / "logs" / "server.log"
-    handler: logging.Handler = logging.NullHandler()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.handlers.RotatingFileHandler(path, maxBytes=MAX_LOG_BYTES, backupCount=1)
-    except OSError:
-        pass
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    for name in LOGGERS:
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.WARNING)

@@ -166,8 +166,32 @@ async def test_a_model_that_is_not_tuned_answers_at_nothing_and_says_so_when_ask
             openai.BadRequestError, match=r"not tuned on this device yet.*decdec-chat tune"
         ) as caught:
             await client.chat.completions.create(**ask("hello", extra_body={"slowdown_pct": 5}))
-        assert (caught.value.param, caught.value.code) == ("slowdown_pct", "not_tuned")
+        assert (caught.value.param, caught.value.code) == ("slowdown_pct", "no_such_place")
         await client.chat.completions.create(**ask("hello", extra_body={"slowdown_pct": 0}))
+
+
+@pytest.mark.parametrize(("base", "held"), [("awq4", True), ("awq4", False), ("int8", True)])
+async def test_the_lossless_stop_is_for_models_that_have_it(start, worker, base, held):
+    worker(lossless=held, untuned=base == "int8")
+    server = await start(base=base)
+    async with server.openai() as client:
+        asking = client.chat.completions.create(**ask("hello", extra_body={"slowdown_pct": "lossless"}))
+        if not held:
+            with pytest.raises(openai.BadRequestError, match="does not fit in memory") as caught:
+                await asking
+            assert caught.value.code == "no_such_place"
+            return
+        assert (await asking).model_extra["decdec"]["lossless"] is True
+        after = await client.chat.completions.create(**ask("hello"))
+        assert after.model_extra["decdec"]["lossless"] == (base == "int8")
+
+
+async def test_a_lossless_base_has_no_slider(start, worker):
+    worker("--untuned")
+    server = await start(base="int8")
+    async with server.openai() as client:
+        with pytest.raises(openai.BadRequestError, match="the base int8 is lossless"):
+            await client.chat.completions.create(**ask("hello", extra_body={"slowdown_pct": 5}))
 
 
 async def test_another_prepared_model_is_loaded_and_default_is_the_first(start):

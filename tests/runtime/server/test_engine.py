@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from runtime.errors import DecdecError
-from runtime.protocol import Done, Generate, Load, Message, Stats, Token
+from runtime.protocol import Done, Generate, Load, Message, SetSlowdown, Stats, Token
 from runtime.server import engine as engines
 from runtime.server.engine import Engine
 from runtime.server.errors import ApiError
@@ -26,7 +26,8 @@ async def engine(worker):
 
 
 def order(text="hello", model=MODEL, slowdown_pct=None, **fields):
-    return Order(model, Generate((Message("user", text),), **fields), slowdown_pct)
+    slide = None if slowdown_pct is None else SetSlowdown(slowdown_pct)
+    return Order(model, Generate((Message("user", text),), **fields), slide)
 
 
 async def events_of(engine, wanted, left=None):
@@ -66,6 +67,13 @@ async def test_a_crash_is_told_and_the_slider_is_set_again_in_the_new_worker(eng
     assert engine.state == "ok"
     stats = [event for event in await events_of(engine, order(slowdown_pct=10)) if isinstance(event, Stats)]
     assert stats[-1].slowdown_target_pct == 10
+
+
+async def test_an_answer_that_is_dropped_in_the_middle_is_not_mixed_with_the_next(engine):
+    events = engine.answer(order("!long"), asyncio.Event())
+    await anext(events)
+    await events.aclose()
+    assert (await text_of(engine, order("!echo"))).startswith('{"type":"generate"')
 
 
 async def test_an_answer_nobody_waits_for_is_not_begun(engine):
@@ -158,6 +166,11 @@ async def test_a_slider_that_was_asked_for_is_tuned_at_the_start(start, worker):
     async with server.openai() as client:
         done = await client.chat.completions.create(**ask("hello"))
     assert done.model_extra["decdec"]["slowdown_target_pct"] == 10.0
+
+
+async def test_a_slider_cannot_be_asked_for_where_there_is_none(start, worker):
+    with pytest.raises(DecdecError, match=r"10 % cannot be set: the base int8 is lossless"):
+        await start(slowdown_pct=10.0, must_slide=True, base="int8")
 
 
 async def test_without_a_model_the_server_lives_and_says_so(start, worker):

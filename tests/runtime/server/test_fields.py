@@ -21,9 +21,14 @@ def body(**fields):
     return json.dumps({"messages": [USER], **fields}).encode()
 
 
+def read(data):
+    request = parse(data)
+    return request.command(), request.slide()
+
+
 def refusal(data):
     with pytest.raises(ApiError) as caught:
-        parse(data).command()
+        read(data)
     error = caught.value
     assert error.status == 400
     assert error.message.endswith(".")
@@ -52,6 +57,7 @@ def refusal(data):
         ({"stop": 5}, "stop", "Expected"),
         ({"slowdown_pct": 20.5}, "slowdown_pct", "between 0 and 20"),
         ({"slowdown_pct": -1}, "slowdown_pct", "between"),
+        ({"slowdown_pct": "best"}, "slowdown_pct", "Invalid"),
         ({"response_format": {"type": "json_object"}}, "response_format", "only be text"),
         ({"response_format": "json"}, "response_format", "only be text"),
         ({"modalities": ["text", "audio"]}, "modalities", "text only"),
@@ -128,7 +134,9 @@ def test_the_engines_own_sentences_about_a_conversation_are_the_clients_fault():
         ContextWindow(LongPrompts(), 50).fit([Message("user", "x")])
     with pytest.raises(DecdecError) as refused:
         render(compile_template("{{ raise_exception('roles must alternate') }}"))
-    faults = [too_long.value, refused.value]
+    with pytest.raises(DecdecError) as empty:
+        ContextWindow(LongPrompts(), 50).fit([])
+    faults = [too_long.value, refused.value, empty.value]
     assert {error.what for error in faults} == set(CONVERSATION_FAULTS)
-    assert [no_answer(error).status for error in faults] == [400, 400]
+    assert [no_answer(error).status for error in faults] == [400] * 3
     assert no_answer(DecdecError("Memory ran out in this answer")).status == 500

@@ -148,6 +148,11 @@ def test_an_address_in_use_is_a_sentence():
             bind("127.0.0.1", port)
 
 
+def test_an_address_of_another_machine_is_a_sentence():
+    with pytest.raises(DecdecError, match=r"cannot assign requested address\. Check --host\."):
+        bind("192.0.2.1", 0)
+
+
 def test_an_unknown_address_is_a_sentence():
     with pytest.raises(DecdecError, match=r"'256\.1\.1\.1' cannot be used"):
         bind("256.1.1.1", 0)

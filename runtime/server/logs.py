@@ -1,0 +1,39 @@
+"""Where a server's warnings and tracebacks go: a file, never the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import logging.handlers
+from collections.abc import Iterator
+
+from runtime import locations
+
+LOGGERS = ("decdec.server", "uvicorn", "asyncio")
+MAX_BYTES = 1 << 20
+
+
+@contextlib.contextmanager
+def logged_to_file() -> Iterator[None]:
+    """Send the libraries' warnings to logs/server.log below the home folder, or nowhere if that cannot be."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    handler = _handler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    for logger in loggers:
+        logger.handlers, logger.propagate, logger.level = [handler], False, logging.WARNING
+    try:
+        yield
+    finally:
+        for logger, (handlers, propagates, level) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate, logger.level = handlers, propagates, level
+        handler.close()
+
+
+def _handler() -> logging.Handler:
+    path = locations.home() / "logs" / "server.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return logging.handlers.RotatingFileHandler(path, maxBytes=MAX_BYTES, backupCount=1, encoding="utf-8")
+    except OSError:
+        return logging.NullHandler()

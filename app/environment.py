@@ -44,6 +44,11 @@ def _asked(text: str) -> dict[str, str]:
     return {name: getattr(settings, name) for name in asked}
 
 
+def present() -> tuple[str, ...]:
+    """What an engine that starts now would be given."""
+    return tuple(os.environ.get(variable, "") for variable in VARIABLES.values())
+
+
 def decides(name: str) -> str:
     """The value that the environment gives a field from outside, so that the settings do not count."""
     variable = VARIABLES[name]

@@ -62,3 +62,11 @@ def refused(why: str) -> MachineLimit:
 def driver_present() -> bool:
     """Whether this system has NVIDIA's driver."""
     return any(Path(file).exists() for file in _DRIVER_FILES) or shutil.which("nvidia-smi") is not None
+
+
+def gpu_count() -> int:
+    """How many GPUs NVIDIA's driver names; 1 where there is a driver that names none here, 0 without one."""
+    try:
+        return len(list(Path("/proc/driver/nvidia/gpus").iterdir()))
+    except OSError:
+        return int(driver_present())

@@ -21,7 +21,12 @@ def home() -> Path:
 
     Not created here.
     """
-    return _asked(CACHE) or _asked(HOME) or platformdirs.user_cache_path(APP)
+    return _asked(CACHE) or usual_home()
+
+
+def usual_home() -> Path:
+    """Where everything big lies unless `DECDEC_CACHE` moves it."""
+    return _asked(HOME) or platformdirs.user_cache_path(APP)
 
 
 def models() -> Path:
@@ -71,4 +76,4 @@ def history_file() -> Path:
 
 def old_settings_file() -> Path:
     """Where earlier versions kept settings, as JSON."""
-    return (_asked(HOME) or platformdirs.user_cache_path(APP)) / "settings.json"
+    return usual_home() / "settings.json"

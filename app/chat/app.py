@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,10 +14,11 @@ from textual.screen import Screen
 from textual.widgets import TextArea
 
 from app.actions import ACTIONS
+from app.chat.beside import BesideApp
+from app.chat.pausing import PausingApp
 from app.chat.screens.base import EngineScreen
 from app.chat.screens.chat import ChatScreen
 from app.chat.screens.wizard import WizardScreen
-from app.chat.settled import SettledApp
 from app.history import History, Recorder
 from app.link import EngineLink
 from app.models import first_ready
@@ -24,7 +26,6 @@ from app.session import Phase
 from app.setup import Setup, Step
 from runtime import store
 from runtime.errors import DecdecError
-from runtime.protocol.commands import Command
 from runtime.protocol.events import Event, Loaded, Ready
 from runtime.sources import catalogue
 
@@ -33,7 +34,7 @@ STYLES = Path(__file__).parent / "styles"
 QUIT_WINDOW_S = 2.0
 
 
-class ChatApp(SettledApp):
+class ChatApp(BesideApp, PausingApp):
     """`decdec-chat` in a terminal."""
 
     TITLE = "decdec-chat"
@@ -69,11 +70,12 @@ class ChatApp(SettledApp):
         self.run_worker(self.link.run(), name="engine", group="engine")
         if self.history.problem:
             self._not_kept(self.history.problem)
+        self.tell_unfinished()
 
     async def on_unmount(self) -> None:
         """No worker outlives the app, and no change is lost."""
         self.keep_settings()
-        await self.link.close()
+        await asyncio.gather(self.link.close(), self.background.close())
         self._recorder.close()
 
     def _not_kept(self, sentence: str) -> None:
@@ -89,11 +91,6 @@ class ChatApp(SettledApp):
             return []
 
     # Engine
-
-    def send(self, command: Command | None) -> None:
-        """Queue a command; commands keep their order."""
-        if command is not None:
-            self.link.post(command)
 
     def restart_engine(self) -> None:
         """Start the engine's process again if it is not running."""
@@ -118,6 +115,17 @@ class ChatApp(SettledApp):
                 screen.engine_event(event)
         if isinstance(event, Loaded):
             self._offer_tuning(event)
+        if isinstance(self.screen, ChatScreen):
+            self.hint(event)
+
+    def load_model(self, name: str) -> None:
+        """Chat with a prepared model, at the next start too; an engine that was given up starts again."""
+        self.remember(model=name)
+        if self.session.phase is Phase.BROKEN and not self.link.alive:
+            self.session.model = name
+            self.restart_engine()
+        else:
+            self._load(name)
 
     def _load(self, model: str) -> None:
         self.send(self.session.load(model))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,12 +14,15 @@ from textual.timer import Timer
 
 from app import keymap, settings_file
 from app.chat import themes
+from app.hints import Hinting
 from app.keymap import Keymap
 from app.session import ChatSession
 from app.settings import Settings
+from runtime.protocol.events import Event
 
 # Changes that follow each other within this time are written together.
 KEEP_DELAY_S = 0.3
+HINT_S = 12.0
 
 
 class SettledApp(App[None]):
@@ -31,6 +35,7 @@ class SettledApp(App[None]):
         self.settings, problem = settings_file.load()
         self.keymap, problems = keymap.checked(self.settings.keys)
         self._problems = [*filter(None, [problem]), *problems]
+        self._hinting = Hinting(self.settings.hints)
         self._kept = self.settings
         self._keeping: Timer | None = None
 
@@ -72,6 +77,19 @@ class SettledApp(App[None]):
         before, self._kept = self._kept, self.settings
         if before != self._kept and (problem := settings_file.keep(before, self._kept)):
             self.notify(problem, severity="warning", markup=False)
+
+    def hint(self, event: Event) -> None:
+        """Show what is due with an event, if hints are wanted."""
+        if not self.settings.show_hints:
+            return
+        if hint := self._hinting.push(event, self.session, time.monotonic()):
+            self.remember(hints=(*self.settings.hints, hint.name))
+            self.notify(hint.words(self.keymap), title="Hint", timeout=HINT_S, markup=False)
+
+    def forget_hints(self) -> None:
+        """Let every hint come again."""
+        self._hinting = Hinting()
+        self.remember(hints=())
 
     def _follow(self, before: Settings) -> None:
         now, session = self.settings, self.session

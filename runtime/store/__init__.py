@@ -5,7 +5,7 @@ Light by contract: imported by the front end, so no torch, numpy or transformers
 
 from runtime.store.building import building, publish
 from runtime.store.integrity import verify_files
-from runtime.store.oserrors import translated
+from runtime.store.oserrors import nearest_existing, translated
 from runtime.store.records import ModelRecord, find, models, recorded, remove
 from runtime.store.space import require_space
 from runtime.store.units import in_words
@@ -16,6 +16,7 @@ __all__ = [
     "find",
     "in_words",
     "models",
+    "nearest_existing",
     "publish",
     "recorded",
     "remove",

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from runtime import locations
 from runtime.errors import DecdecError
+from runtime.store import in_use
 from runtime.store.oserrors import translated
 
 
@@ -31,6 +32,7 @@ def exclusive(name: str, doing: str) -> Iterator[None]:
                 "wait for it to end, or stop it",
             ) from error
     try:
+        in_use.require_still()
         yield
     finally:
         lock.release()

@@ -16,6 +16,7 @@ from runtime.progress import JobContext
 from runtime.protocol.commands import Command, Generate, Job, Load, Prepare, Quit, SetSlowdown, Tune
 from runtime.protocol.events import Done, Failed, Ready
 from runtime.shortage import release_memory
+from runtime.store import in_use
 from runtime.worker import environment, failures, jobs
 from runtime.worker.damage import blamed_on_files
 from runtime.worker.inbox import Inbox, Task
@@ -86,6 +87,7 @@ class Worker:
     def _dispatch(self, task: Task, context: JobContext) -> None:
         if not isinstance(task.command, SetSlowdown):
             context.check()
+        in_use.take_part()
         match task.command:
             case Load() as command:
                 self._load(command, context)

@@ -1,70 +1,95 @@
-"""Every action with its key and slash command, and what the slider's words mean."""
+"""Every action with its key of now and its slash command, and what the words on screen mean; searchable."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.console import Group as Lines
 from rich.table import Table
+from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.events import Resize
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
-from app.actions import ACTIONS
+from app.helping import Entry, Group, groups
+from app.keymap import Keymap
 
-WORDS = (
-    ("target", "how much slower the low-bit products may get, chosen with the slider"),
-    ("measured", "what corrections really cost, as a share of a whole step"),
-    ("channels corrected", "inputs per token, over all layers, whose lost precision is added back"),
-    ("k_chunk", "corrected channels per 1024, by kind of layer"),
-    ("corrects from", "the position from which the slider changes anything on this machine"),
-    ("lossless", "the INT8 weights themselves instead of the low-bit ones"),
-    ("reused", "prompt tokens that were still in the cache from the last turn"),
-)
-KEYS = {
-    "escape": "Esc",
-    "ctrl+left": "Ctrl+←",
-    "ctrl+right": "Ctrl+→",
-    "ctrl+end": "Ctrl+End",
-    "": "Ctrl+Q, Ctrl+D",
-}
-PLAIN = (
-    ("Enter", "", "Send the message"),
-    ("Ctrl+J, Shift+Enter", "", "New line in the message"),
-    ("PgUp, PgDn", "", "Scroll the conversation"),
-)
+# From this many columns on, commands have a column of their own.
+WIDE = 84
 
 
 class HelpScreen(ModalScreen[None]):
-    """Closed by Esc, F1 or Enter."""
+    """Typing searches; Esc clears the search, then closes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,f1,enter,q", "dismiss(None)", "Close", priority=True)
+        Binding("escape", "leave", "Close", priority=True),
+        Binding("f1,enter", "dismiss(None)", "Close", priority=True),
+        Binding("up", "scroll(-1)", "Up", show=False, priority=True),
+        Binding("down", "scroll(1)", "Down", show=False, priority=True),
+        Binding("pageup", "page(-1)", "Page up", show=False, priority=True),
+        Binding("pagedown", "page(1)", "Page down", show=False, priority=True),
     ]
+    AUTO_FOCUS = "#help-search"
+
+    def __init__(self, keymap: Keymap) -> None:
+        super().__init__()
+        self._keymap = keymap
 
     def compose(self) -> ComposeResult:
-        """Actions first, then the words."""
+        """The search, what it finds, how to leave."""
         with Vertical(id="dialog"):
             yield Static("Keys and commands", id="dialog-title")
-            with VerticalScroll(id="help-body"):
-                yield Static(_actions())
-                yield Static(_words(), id="help-words")
-            yield Static("Esc closes", id="dialog-keys")
+            yield Input(id="help-search", placeholder="Type to search: slider, copy, ctrl+r …", compact=True)
+            with VerticalScroll(id="help-body", can_focus=False):
+                yield Static(id="help-text")
+            yield Static("↑ ↓ PgUp PgDn scroll · Esc closes · F10 changes keys", id="dialog-keys")
+
+    @on(Input.Changed)
+    def _searched(self) -> None:
+        self._show()
+        self.query_one("#help-body").scroll_home(animate=False)
+
+    def on_resize(self, event: Resize) -> None:
+        """Other columns fit."""
+        self._show()
+
+    def _show(self) -> None:
+        found = groups(self._keymap, self.query_one(Input).value)
+        wide = self.size.width >= WIDE
+        body = Lines(*(_drawn(group, wide) for group in found)) if found else Text("Nothing has these words.")
+        self.query_one("#help-text", Static).update(body)
+
+    def action_leave(self) -> None:
+        """Clear the search, else close."""
+        search = self.query_one(Input)
+        if search.value:
+            search.value = ""
+        else:
+            self.dismiss(None)
+
+    def action_scroll(self, direction: int) -> None:
+        """By a line."""
+        self.query_one("#help-body").scroll_relative(y=direction, animate=False)
+
+    def action_page(self, direction: int) -> None:
+        """By a page."""
+        body = self.query_one("#help-body")
+        (body.scroll_page_up if direction < 0 else body.scroll_page_down)(animate=False)
 
 
-def _actions() -> Table:
+def _drawn(group: Group, wide: bool) -> Lines:
     table = Table.grid(padding=(0, 2))
-    for key, slash, text in PLAIN:
-        table.add_row(key, slash, text)
-    for action in ACTIONS:
-        key = KEYS.get(action.keys, action.keys.upper().replace("CTRL+", "Ctrl+"))
-        table.add_row(key, action.slash, action.help)
-    return table
+    for entry in group.entries:
+        table.add_row(*_cells(entry, wide))
+    return Lines(Text(group.title, "bold"), table, Text())
 
 
-def _words() -> Table:
-    table = Table.grid(padding=(0, 2))
-    for word, meaning in WORDS:
-        table.add_row(word, meaning)
-    return table
+def _cells(entry: Entry, wide: bool) -> tuple[Text, ...]:
+    if wide:
+        return Text(entry.key, no_wrap=True), Text(entry.command, no_wrap=True), Text(entry.text)
+    text = Text(entry.text)
+    return Text(entry.key), text.append(f"  {entry.command}", "bold") if entry.command else text

@@ -1,4 +1,4 @@
-"""Text of the project's own themes can be read: WCAG 2 contrast of at least 4.5, by the stylesheets' own rules."""
+"""Text of the own themes can be read: WCAG 2 contrast of at least 4.5, by all rules of the stylesheets."""
 
 import re
 from pathlib import Path

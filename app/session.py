@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from app.conversation import Conversation, Turn, TurnState
+from app.editing import Editing
 from app.journal import Journal
 from app.loading import Loading
 from app.slider import Position, SliderState
@@ -25,7 +26,7 @@ class Phase(Enum):
     BROKEN = "engine stopped"
 
 
-class ChatSession:
+class ChatSession(Editing):
     """One conversation on one engine: `push` takes every event, intents return the command to send.
 
     `journal` hears of every change that is to be kept. `sampling` and `max_tokens` hold from the next
@@ -39,19 +40,14 @@ class ChatSession:
         loading: Loading | None = None,
         journal: Journal | None = None,
     ) -> None:
-        self.conversation = Conversation(system_prompt)
+        super().__init__(Conversation(system_prompt), journal or Journal())
         self.slider = SliderState(Position(slowdown_pct))
         self.phase = Phase.EMPTY
         self.sampling = Sampling()
         self.max_tokens: int | None = None
         self.how_to_load = loading or Loading()
-        self.journal = journal or Journal()
-        self._deleted: list[Turn] = []
-        self._kept = ""
-        self.model = ""
         self.loaded: Loaded | None = None
         self.loading: Progress | None = None
-        self.stats: Stats | None = None
         self.problem = ""
 
     @property
@@ -94,52 +90,6 @@ class ChatSession:
         self._kept = turn.answer
         return self.waiting()
 
-    def adopt(
-        self,
-        question: str,
-        answer: str,
-        stats: Stats | None,
-        reason: str = "stop",
-        instead: Turn | None = None,
-    ) -> Turn:
-        """Take up a question with an answer that was written outside of the conversation.
-
-        It comes at the end, or as a variant in the place of a turn. `reason`: why the answer ended. Raises
-        DecdecError while another is being written.
-        """
-        if self.busy:
-            raise DecdecError("The last answer is still being written", "", "Esc stops it")
-        place = self.conversation
-        turn = place.branch(instead, question, self.model) if instead else place.ask(question, self.model)
-        turn.answer, turn.stats, turn.finish_reason, turn.state = answer, stats, reason, TurnState.DONE
-        self.stats, self._kept = stats or self.stats, ""
-        self.journal.conversation(place)
-        self.journal.turn(place, turn)
-        return turn
-
-    def delete(self, turn: Turn) -> None:
-        """Take out a turn with what came after it; `undo` brings it back."""
-        if self.busy:
-            raise DecdecError("The answer is still being written", "", "Esc stops it")
-        self._deleted = self.conversation.remove(turn)
-        self.journal.removed(self.conversation, self._deleted)
-
-    def undo(self) -> bool:
-        """Bring back what was deleted last in this conversation; whether there was anything."""
-        turns, self._deleted = self._deleted, []
-        if turns and not self.busy:
-            self.conversation.restore(turns)
-            for turn in turns:
-                self.journal.turn(self.conversation, turn)
-        return bool(turns)
-
-    def show_variant(self, turn: Turn, direction: int) -> bool:
-        """Show the variant before or behind a turn; whether there is one."""
-        if self.busy or self.conversation.step(turn, direction) is None:
-            return False
-        self.journal.conversation(self.conversation)
-        return True
-
     def waiting(self) -> Generate | None:
         """The command for a question that waits, once the model is ready."""
         turn = self._open_turn()
@@ -168,24 +118,11 @@ class ChatSession:
         if turn := self._open_turn():
             turn.state, turn.finish_reason = TurnState.DONE, "stopped"
             self.journal.turn(self.conversation, turn)
-        self.conversation = conversation
-        self.stats, self._deleted, self._kept = None, [], ""
+        self.take_up(conversation)
         return command
 
-    def retitle(self, title: str) -> None:
-        """Name the conversation."""
-        self.conversation.title = title
-        self.journal.conversation(self.conversation)
-
-    def tell_first(self, system_prompt: str) -> None:
-        """Change what the model is told first; it counts from the next question on."""
-        self.conversation.system_prompt = system_prompt
-        if self.conversation.turns:
-            self.journal.conversation(self.conversation)
-
     def _require_engine(self) -> None:
-        if self.busy:
-            raise DecdecError("The last answer is still being written", "", "Esc stops it")
+        self.require_idle()
         if self.phase is Phase.EMPTY:
             raise DecdecError("No model is loaded", "", "F2 chooses one")
         if self.phase is Phase.BROKEN:

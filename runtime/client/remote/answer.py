@@ -68,7 +68,7 @@ class RemoteAnswer:
         if piece.figures is not None:
             self.meter.figures = piece.figures
         if piece.text or piece.reasoning:
-            self.meter.piece()
+            self.meter.piece(bool(piece.reasoning))
         self._take(self._joiner.push(piece.reasoning, piece.text))
         self._finish_reason = piece.finish_reason or self._finish_reason
         self.complete = piece.last

@@ -40,11 +40,12 @@ class RemoteModel(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens as the server counts them; 0 where it does not tell."""
+    """Tokens as the server counts them; 0 where it does not tell. A completion includes its reasoning."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     reused_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -191,9 +192,12 @@ def _part(entry: dict[str, Any], name: str) -> dict[str, Any]:
 def _usage(given: Any) -> Usage | None:
     if not isinstance(given, dict):
         return None
-    details = given.get("prompt_tokens_details")
-    reused = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
-    return Usage(_count(given.get("prompt_tokens")), _count(given.get("completion_tokens")), reused)
+    return Usage(
+        _count(given.get("prompt_tokens")),
+        _count(given.get("completion_tokens")),
+        _count(_part(given, "prompt_tokens_details").get("cached_tokens")),
+        _count(_part(given, "completion_tokens_details").get("reasoning_tokens")),
+    )
 
 
 def _figures(given: Any) -> Figures | None:

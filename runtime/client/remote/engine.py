@@ -42,7 +42,7 @@ class RemoteEngine:
         self._loaded: Loaded | None = None
         self._answer: RemoteAnswer | None = None
         self._without: frozenset[str] = frozenset()
-        self._density = TOKENS_PER_CHARACTER
+        self._density, self._per_piece = TOKENS_PER_CHARACTER, 1.0
 
     async def run(self, command: Command) -> Sequence[Event]:
         """Carry out one command."""
@@ -97,7 +97,7 @@ class RemoteEngine:
         if not command.messages:
             raise DecdecError("There is nothing to answer", "the conversation has no message")
         guess = round(characters(command.messages) * self._density)
-        meter = RemoteMeter(self._loaded.context_limit, guess)
+        meter = RemoteMeter(self._loaded.context_limit, guess, self._per_piece)
         request = ChatRequest(command, self._loaded.model, self._without)
         self._answer = answer = RemoteAnswer(self._server, self._loaded, meter, request.continued)
         self._learn(await self._ask(request, answer), meter)
@@ -130,8 +130,9 @@ class RemoteEngine:
                 await self._emit(answer.push(piece))
 
     def _learn(self, request: ChatRequest, meter: RemoteMeter) -> None:
-        self._without = request.without
-        if meter.usage.prompt_tokens:
+        """What the next answer begins with: nobody counts before an answer is whole."""
+        self._without, self._per_piece = request.without, meter.per_piece
+        if meter.usage.prompt_tokens and not meter.figures.dropped_messages:
             self._density = meter.usage.prompt_tokens / max(characters(request.messages), 1)
 
 

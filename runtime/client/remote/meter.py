@@ -11,28 +11,37 @@ from runtime.protocol.events import Stats
 
 STATS_INTERVAL_S = 0.25
 WINDOW_S = 1.5
+# More than this in one piece are tokens that no text was sent for.
+MAX_PER_PIECE = 16.0
 
 
 class RemoteMeter:
-    """Every piece of text counts as one token until the server says how many there were.
+    """Counts pieces of text until the server says how many tokens there were.
 
-    `prompt_guess`: tokens the prompt probably has, for the context meter alone. `limit`: 0 for unknown.
+    `prompt_guess`: tokens the prompt probably has, for the context meter alone. `piece_guess`: tokens in a
+    piece. `limit`: 0 for unknown.
     """
 
     def __init__(
-        self, limit: int = 0, prompt_guess: int = 0, clock: Callable[[], float] = time.perf_counter
+        self,
+        limit: int = 0,
+        prompt_guess: int = 0,
+        piece_guess: float = 1.0,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._limit, self._guess, self._clock = limit, prompt_guess, clock
+        self._per_piece = piece_guess
         self._started = self._last_stats = clock()
         self._times: deque[float] = deque()
         self._first: float | None = None
         self._pieces = 0
+        self._shows_reasoning = False
         self.usage, self.figures = Usage(), Figures()
 
     @property
     def tokens(self) -> int:
         """Of the answer, so far."""
-        return max(self._pieces, self.usage.completion_tokens)
+        return self.usage.completion_tokens or round(self._pieces * self._per_piece)
 
     @property
     def full(self) -> bool:
@@ -40,9 +49,16 @@ class RemoteMeter:
         known = self._limit and self.usage.prompt_tokens
         return bool(known) and self.usage.prompt_tokens + self.tokens >= self._limit
 
-    def piece(self) -> None:
-        """Text came."""
+    @property
+    def per_piece(self) -> float:
+        """Tokens in a piece: as counted where the server did, else the guess."""
+        counted = self._seen_tokens / self._pieces if self._pieces and self.usage.completion_tokens else 0.0
+        return min(max(counted, 1.0), MAX_PER_PIECE) if counted else self._per_piece
+
+    def piece(self, reasoning: bool = False) -> None:
+        """Text came, of the reasoning or of the answer."""
         now = self._clock()
+        self._shows_reasoning |= reasoning
         self._first = now if self._first is None else self._first
         self._pieces += 1
         self._times.append(now)
@@ -60,6 +76,7 @@ class RemoteMeter:
     def stats(self, *, final: bool = False) -> Stats:
         """The event: speed over the last moments, or over the whole answer when it is the final one."""
         prompt = self.usage.prompt_tokens
+        used = (prompt or self._guess) + self.tokens
         waited = self._clock() if self._first is None else self._first
         return Stats(
             decode_tokens_per_s=self._mean_speed() if final else self._recent_speed(),
@@ -67,7 +84,7 @@ class RemoteMeter:
             prompt_tokens=prompt,
             reused_tokens=self.usage.reused_tokens,
             completion_tokens=self.tokens,
-            context_used=(prompt or self._guess) + self.tokens,
+            context_used=min(used, self._limit) if self._limit else used,
             context_limit=self._limit,
             slowdown_target_pct=self.figures.slowdown_target_pct,
             slowdown_measured_pct=self.figures.slowdown_measured_pct,
@@ -76,13 +93,21 @@ class RemoteMeter:
         )
 
     def _recent_speed(self) -> float:
-        return _per_second(len(self._times) - 1, self._times[-1] - self._times[0]) if self._times else 0.0
+        if not self._times:
+            return 0.0
+        return _per_second((len(self._times) - 1) * self._per_piece, self._times[-1] - self._times[0])
 
     def _mean_speed(self) -> float:
         if self._first is None:
             return 0.0
-        return _per_second(self.tokens - 1, self._times[-1] - self._first)
+        return _per_second(self._seen_tokens - 1, self._times[-1] - self._first)
+
+    @property
+    def _seen_tokens(self) -> int:
+        """Without reasoning that went before the first piece and was not shown."""
+        hidden = 0 if self._shows_reasoning else self.usage.reasoning_tokens
+        return max(self.tokens - hidden, 0)
 
 
-def _per_second(steps: int, seconds: float) -> float:
+def _per_second(steps: float, seconds: float) -> float:
     return steps / seconds if steps > 0 and seconds > 0 else 0.0

@@ -27,7 +27,7 @@ def clock():
 
 def answering(clock, limit=0, guess=0, continued=""):
     loaded = Loaded("small", "", "server localhost:8000", limit, 0)
-    return RemoteAnswer(SERVER, loaded, RemoteMeter(limit, guess, clock), continued, clock)
+    return RemoteAnswer(SERVER, loaded, RemoteMeter(limit, guess, clock=clock), continued, clock)
 
 
 def pushed(answer, clock, *texts, step=0.1):

@@ -53,6 +53,7 @@ def test_pieces(document, piece):
     [
         ({"prompt_tokens": 7, "completion_tokens": 3}, Usage(7, 3)),
         ({"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 5}}, Usage(7, 0, 5)),
+        ({"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 4}}, Usage(0, 9, 0, 4)),
         ({"prompt_tokens": -1, "completion_tokens": "3", "prompt_tokens_details": 4}, Usage()),
         ({"prompt_tokens": True, "completion_tokens": 1e300}, Usage()),
         ("seven", None),

@@ -13,6 +13,7 @@ from app.cli.evaluate import evaluate
 from app.cli.int8x import int8x
 from app.cli.loading import given_loading, loading_options
 from app.cli.models import import_, models, pull, rm
+from app.cli.remote import REMOTE_OPTIONS, Remote, given_remote, remote_options
 from app.cli.run import answer_stdin, run
 from app.cli.serve import serve
 from app.cli.tune import tune
@@ -21,8 +22,9 @@ from app.cli.tune import tune
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="decdec-chat", message="%(version)s")
 @loading_options
+@remote_options
 @click.pass_context
-def cli(ctx: click.Context, **loading: Any) -> int | None:
+def cli(ctx: click.Context, **options: Any) -> int | None:
     """Chat with a model too good for this machine: low-bit weights, corrected from host memory.
 
     Without a command: the chat. Without a terminal on stdin: answers what comes on stdin and exits.
@@ -30,18 +32,29 @@ def cli(ctx: click.Context, **loading: Any) -> int | None:
     Everything is kept below DECDEC_HOME; DECDEC_DEVICE chooses cpu, cuda or cuda:N. What an option says holds
     for this chat; settings.json there may give context, prompt_correction and kv_bits for every chat.
     """
-    given = given_loading(**loading)
+    server = {name: options.pop(name) for name in REMOTE_OPTIONS}
+    given = given_loading(**options)
     if ctx.invoked_subcommand is not None:
-        if given:
-            raise click.UsageError("Options for loading go behind the command: decdec-chat run --context N …")
+        if given or any(server.values()):
+            raise click.UsageError("Options of the chat go behind the command: decdec-chat run --context N …")
         return None
+    remote = given_remote(ctx, **server)
     if not sys.stdin.isatty():
-        return answer_stdin(given)
+        return answer_stdin(given, remote)
     from app.chat.app import ChatApp
 
-    chat = ChatApp(given)
+    chat = ChatApp(given, **_in_its_place(remote))
     chat.run()
     return chat.return_code
+
+
+def _in_its_place(remote: Remote | None) -> dict[str, Any]:
+    """What the chat is told about a server that answers instead of the local engine."""
+    if remote is None:
+        return {}
+    from runtime.client.remote import RemoteClient
+
+    return {"client": RemoteClient(remote.server), "model": remote.model}
 
 
 for command in (run, serve, pull, models, rm, import_, tune, int8x, evaluate, bench, doctor):

@@ -20,13 +20,13 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from app.conversation import Conversation, Turn, TurnState, new_id
-from app.history import rows
+from app.conversation import Conversation, Turn, TurnState
+from app.history import rows, tree
 from app.history.titles import MAX_GIVEN
 from runtime.protocol.events import Stats
 
 FORMAT, VERSION = "decdec-chat conversations", 1
-MAX_CONVERSATIONS, MAX_TURNS, MAX_DEPTH = 10_000, 20_000, 5_000
+MAX_CONVERSATIONS, MAX_TURNS, MAX_DEPTH, MAX_FAILURE = 10_000, 20_000, 5_000, 4_000
 # Numbers beyond are no measurement, and no JSON reader agrees on them.
 MAX_NUMBER = 1 << 53
 _MAX_TIME = 1e11
@@ -46,17 +46,11 @@ class TurnDocument(msgspec.Struct, frozen=True):
     answer: str = ""
     state: Literal["done", "failed"] = "done"
     finish_reason: Annotated[str, Meta(max_length=40)] = ""
-    failure: Annotated[str, Meta(max_length=4000)] = ""
+    failure: Annotated[str, Meta(max_length=MAX_FAILURE)] = ""
     model: _Name = ""
     created: _Time = 0.0
     dropped_messages: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     stats: Stats | None = None
-
-    def __post_init__(self) -> None:
-        figures = msgspec.to_builtins(self.stats) if self.stats else {}
-        for name, value in {**figures, **figures.pop("k_chunk", {})}.items():
-            if value is not None and not -MAX_NUMBER <= value <= MAX_NUMBER:
-                raise ValueError(f"{name} is out of range")
 
 
 class ConversationDocument(msgspec.Struct, frozen=True):
@@ -107,23 +101,9 @@ def decode(data: bytes) -> list[Conversation]:
     return [_conversation(each) for each in begun]
 
 
-def renewed(conversation: Conversation) -> Conversation:
-    """The same conversation under ids that nothing else has."""
-    names = {turn.id: new_id() for turn in conversation.all_turns} | {"": ""}
-    made = Conversation(conversation.system_prompt, conversation.title, created=conversation.created)
-    chosen = []
-    for turn in conversation.all_turns:
-        values = {name: getattr(turn, name) for name in Turn.__slots__}
-        added = made.add(Turn(**values | {"id": names[turn.id], "parent": names[turn.parent]}))
-        if conversation.shown_variant(turn) is turn:
-            chosen.append(added)
-    for turn in chosen:
-        made.choose(turn)
-    return made
-
-
 def _document(conversation: Conversation) -> ConversationDocument:
-    turns = tuple(_turn_document(conversation, turn) for turn in conversation.all_turns)
+    chosen = tree.shown(conversation)
+    turns = tuple(_turn_document(turn, turn.id in chosen) for turn in conversation.all_turns)
     text = rows.storable
     return ConversationDocument(
         conversation.id,
@@ -134,21 +114,21 @@ def _document(conversation: Conversation) -> ConversationDocument:
     )
 
 
-def _turn_document(conversation: Conversation, turn: Turn) -> TurnDocument:
+def _turn_document(turn: Turn, shown: bool) -> TurnDocument:
     text = rows.storable
     return TurnDocument(
         id=turn.id,
         question=text(turn.question),
         parent=turn.parent,
-        shown=conversation.shown_variant(turn) is turn,
+        shown=shown,
         answer=text(turn.answer),
         state="failed" if turn.state is TurnState.FAILED else "done",
         finish_reason=rows.INTERRUPTED if turn.open else text(turn.finish_reason),
-        failure=text(turn.failure),
-        model=text(turn.model),
+        failure=text(turn.failure)[:MAX_FAILURE],
+        model=text(turn.model)[:MAX_GIVEN],
         created=turn.created,
         dropped_messages=turn.dropped_messages,
-        stats=turn.stats,
+        stats=turn.stats if _measured(turn.stats) else None,
     )
 
 
@@ -167,5 +147,15 @@ def _conversation(found: ConversationDocument) -> Conversation:
 
 
 def _turn(found: TurnDocument) -> Turn:
+    if not _measured(found.stats):
+        raise ValueError(f"the figures of turn {found.id} are out of range")
     values = {name: getattr(found, name) for name in TurnDocument.__struct_fields__ if name != "shown"}
     return Turn(**values | {"state": TurnState(found.state)})
+
+
+def _measured(stats: Stats | None) -> bool:
+    """Whether all figures are numbers that a reader of JSON can hold; infinity is none."""
+    if stats is None:
+        return True
+    values = [*msgspec.structs.astuple(stats), *msgspec.structs.astuple(stats.k_chunk)]
+    return all(abs(value) <= MAX_NUMBER for value in values if isinstance(value, int | float))

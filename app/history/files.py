@@ -118,7 +118,7 @@ def _created(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
 def _whole_or_not_at_all(path: Path) -> Iterator[None]:
     try:
         yield
-    except OSError:
+    except BaseException:
         path.unlink(missing_ok=True)
         raise
 

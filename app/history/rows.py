@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from app.conversation import Conversation, Turn, TurnState
+from app.history import tree
 from runtime.protocol.events import Stats
 
 INTERRUPTED = "interrupted"
@@ -85,7 +85,8 @@ def load(connection: sqlite3.Connection, id: str) -> Conversation | None:
         return None
     found = connection.execute(_TURNS, (head["number"],)).fetchall()
     turns = [turn_of(row, answer_of(connection, row)) for row in found]
-    return _conversation(head, turns, (row["id"] for row in found if row["shown"]))
+    made = Conversation(head["system_prompt"], head["title"], head["id"], head["created"])
+    return tree.grown(made, turns, {row["id"] for row in found if row["shown"]})
 
 
 def answer_of(connection: sqlite3.Connection, texts: sqlite3.Row) -> str:
@@ -95,31 +96,3 @@ def answer_of(connection: sqlite3.Connection, texts: sqlite3.Row) -> str:
     for piece in connection.execute(pieces, (texts["turn"],)):
         answer = answer[: piece["position"]] + piece["text"]
     return answer
-
-
-def _conversation(head: sqlite3.Row, turns: Iterable[Turn], shown: Iterable[str]) -> Conversation:
-    """A conversation of any rows: a turn whose parent is not there stands at the beginning."""
-    made = Conversation(head["system_prompt"], head["title"], head["id"], head["created"])
-    for turn in _parents_first(list(turns)):
-        made.add(turn)
-    chosen = set(shown)
-    for turn in made.all_turns:
-        if turn.id in chosen:
-            made.choose(turn)
-    return made
-
-
-def _parents_first(turns: list[Turn]) -> Iterator[Turn]:
-    """In their order, except that children wait for their parents."""
-    known: set[str] = {""}
-    while turns:
-        waiting = []
-        for turn in turns:
-            if turn.parent in known:
-                known.add(turn.id)
-                yield turn
-            else:
-                waiting.append(turn)
-        if len(waiting) == len(turns):
-            waiting[0].parent = ""
-        turns = waiting

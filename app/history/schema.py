@@ -106,7 +106,19 @@ def full_text(connection: sqlite3.Connection) -> bool:
 
 
 def forget_index(connection: sqlite3.Connection) -> None:
-    """Drop the index, so that every row is indexed again."""
-    connection.execute("DROP TABLE IF EXISTS search")
+    """Drop the index, however damaged it is, so that every row is indexed again."""
+    try:
+        connection.execute("DROP TABLE IF EXISTS search")
+    except sqlite3.DatabaseError:
+        _drop_by_force(connection)
     connection.execute("UPDATE turns SET indexed = 0 WHERE indexed <> 0")
     connection.execute("UPDATE conversations SET indexed = 0 WHERE indexed <> 0")
+
+
+def _drop_by_force(connection: sqlite3.Connection) -> None:
+    """SQLite reads an index before it drops it, and refuses if that fails."""
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("DELETE FROM sqlite_master WHERE name = 'search'")
+    connection.execute("PRAGMA writable_schema = RESET")
+    for part in ("data", "idx", "content", "docsize", "config"):
+        connection.execute(f"DROP TABLE IF EXISTS search_{part}")

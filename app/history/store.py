@@ -9,9 +9,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from app.conversation import Conversation, Turn
-from app.history import index, listing, rows, writing
+from app.history import index, listing, rows, tree, writing
 from app.history.database import Database
-from app.history.document import renewed
 from app.history.listing import Entry, Page
 from app.history.titles import MAX_GIVEN
 from app.history.words import phrases
@@ -83,7 +82,7 @@ class History:
         """Take in a conversation from elsewhere, under new ids where one of its own is there already."""
         with self.database.changing() as connection:
             if writing.knows_any(connection, conversation):
-                conversation = renewed(conversation)
+                conversation = tree.renewed(conversation)
             turns = conversation.all_turns
             newest = max((turn.created for turn in turns), default=conversation.created)
             writing.whole(connection, conversation, min(newest, self._clock()))
@@ -102,9 +101,8 @@ class History:
             if conversation.all_turns:
                 writing.head(connection, conversation, 0.0)
                 writing.shown(connection, conversation)
-            elif number := writing.number_of(connection, conversation.id):
+            elif number := writing.emptied(connection, conversation.id):
                 self._forget(connection, [-number])
-                connection.execute("DELETE FROM conversations WHERE number = ?", (number,))
 
     def index(self, limit: int, growing: bool = False) -> None:
         """Bring up to `limit` changed turns into the full-text index, if there is one."""

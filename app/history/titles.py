@@ -28,7 +28,7 @@ def fit(text: str, cells: int) -> str:
     if cell_len(text) <= cells:
         return text
     head = _head(text, cells - 1)
-    blank = head.rfind(" ")
+    blank = len(head) if text[len(head)] == " " else head.rfind(" ")
     return (head[:blank] if blank > len(head) // 2 else head).rstrip() + "…" if cells > 0 else ""
 
 

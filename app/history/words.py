@@ -85,7 +85,7 @@ def says(text: str, phrase: Phrase) -> bool:
 def spans(text: str, wanted: Iterable[Phrase]) -> list[Span]:
     """Where the phrases stand in a text, in order and apart, as slices of it."""
     folded, places = _placed(text)
-    found = sorted(span for phrase in wanted for span in _found(folded, phrase))
+    found = sorted((span for phrase in wanted for span in _found(folded, phrase)), key=_longest_first)
     return list(_apart((places[start], places[end - 1] + 1) for start, end in found))
 
 
@@ -99,6 +99,10 @@ def _placed(text: str) -> tuple[str, range | list[int]]:
         parts.append(part)
         places += [place] * len(part)
     return "".join(parts), places
+
+
+def _longest_first(span: Span) -> Span:
+    return span[0], -span[1]
 
 
 def _found(folded: str, phrase: Phrase) -> Iterator[Span]:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from app.conversation import Conversation, Turn
-from app.history import rows
+from app.history import rows, tree
 from app.history.titles import heading
 
 _HEAD = """INSERT INTO conversations
@@ -31,6 +31,15 @@ def number_of(connection: sqlite3.Connection, id: str) -> int | None:
     """The number of a conversation, None where it is not in the file."""
     row = connection.execute("SELECT number FROM conversations WHERE id = ?", (id,)).fetchone()
     return row[0] if row else None
+
+
+def emptied(connection: sqlite3.Connection, id: str) -> int | None:
+    """Drop a conversation if no turn of it is left; the number it had, None where it stays."""
+    number = number_of(connection, id)
+    if connection.execute("SELECT 1 FROM turns WHERE conversation = ?", (number,)).fetchone():
+        return None
+    connection.execute("DELETE FROM conversations WHERE number = ?", (number,))
+    return number
 
 
 def holds(connection: sqlite3.Connection, conversation: Conversation, parent: str) -> bool:
@@ -98,10 +107,9 @@ def piece(connection: sqlite3.Connection, id: str, start: int, text: str) -> boo
 
 def shown(connection: sqlite3.Connection, conversation: Conversation) -> None:
     """Which variant is shown in every place of the tree."""
-    marks = [(conversation.shown_variant(turn) is turn, turn.id) for turn in conversation.all_turns]
-    connection.executemany(
-        "UPDATE turns SET shown = ?1 WHERE id = ?2 AND shown <> ?1", [(int(on), id) for on, id in marks]
-    )
+    chosen = tree.shown(conversation)
+    marks = [(int(turn.id in chosen), turn.id) for turn in conversation.all_turns]
+    connection.executemany("UPDATE turns SET shown = ?1 WHERE id = ?2 AND shown <> ?1", marks)
 
 
 def remove_turns(connection: sqlite3.Connection, ids: Iterable[str]) -> None:

@@ -96,6 +96,7 @@ class Keymap:
 
 def checked(own: Mapping[str, str]) -> tuple[Keymap, list[str]]:
     """The keys of a settings file as far as they can be used, and a sentence about each that cannot."""
+    own = {name: ",".join(key.strip() for key in keys.split(",")) for name, keys in own.items()}
     problems, good = [], dict(own)
     for name, keys in own.items():
         if why := _wrong(name, keys):
@@ -111,7 +112,7 @@ def checked(own: Mapping[str, str]) -> tuple[Keymap, list[str]]:
 def _wrong(name: str, keys: str) -> str:
     if all(action.name != name for action in ACTIONS):
         return "there is no such action."
-    return next(filter(None, (refusal(key.strip()) for key in keys.split(","))), "")
+    return next(filter(None, (refusal(key) for key in keys.split(","))), "")
 
 
 def _clash(own: Mapping[str, str]) -> tuple[str, Action] | None:

@@ -76,7 +76,7 @@ class Pick:
     def stepped(self, value: Any, direction: int) -> Any:
         """The neighbour, around the ends."""
         values = [choice for choice, _ in self.choices]
-        at = values.index(value) if value in values else -direction
+        at = values.index(value) if value in values else min(-direction, 0)
         return values[(at + direction) % len(values)]
 
 

@@ -204,4 +204,4 @@ class ChatApp(BesideApp, PausingApp):
         if isinstance(screen, ChatScreen):
             for action in ACTIONS:
                 yield SystemCommand(action.title, action.help, getattr(screen, f"action_{action.name}"))
-        yield from (c for c in super().get_system_commands(screen) if c.title not in ("Quit", "Keys"))
+        yield from (c for c in super().get_system_commands(screen) if c.title not in ("Quit", "Keys", "Theme"))

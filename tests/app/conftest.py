@@ -1,12 +1,14 @@
 """A home of its own for every test, the scripted worker instead of an engine, no network."""
 
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
+from app import environment, hints
 from runtime import store
 from runtime.sources import catalogue
 
@@ -20,6 +22,19 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("DECDEC_HOME", str(folder))
     monkeypatch.delenv("NO_COLOR", raising=False)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _as_a_person_has_it(monkeypatch):
+    """Hints come where a test asks for them; what settings put into the environment goes with the test."""
+    monkeypatch.setattr(hints, "HINTS", ())
+    monkeypatch.setattr(environment, "_ours", set())
+    before = {name: os.environ.pop(name, None) for name in environment.VARIABLES.values()}
+    yield
+    for name, value in before.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from textual.events import Resize
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from app.actions import by_name
+from app.chat.screens.base import LOW_HEIGHTS, WIDTHS
 from app.helping import Entry, Group, groups
 from app.keymap import Keymap
 
@@ -25,6 +27,8 @@ WIDE = 84
 class HelpScreen(ModalScreen[None]):
     """Typing searches; Esc clears the search, then closes."""
 
+    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = WIDTHS
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = LOW_HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close", priority=True),
         Binding("f1,enter", "dismiss(None)", "Close", priority=True),
@@ -46,7 +50,11 @@ class HelpScreen(ModalScreen[None]):
             yield Input(id="help-search", placeholder="Type to search: slider, copy, ctrl+r …", compact=True)
             with VerticalScroll(id="help-body", can_focus=False):
                 yield Static(id="help-text")
-            yield Static("↑ ↓ PgUp PgDn scroll · Esc closes · F10 changes keys", id="dialog-keys")
+            yield Static(self._leaving(), id="dialog-keys")
+
+    def _leaving(self) -> str:
+        settings = self._keymap.label(by_name("settings"))
+        return f"↑ ↓ PgUp PgDn scroll · Esc closes · {settings} changes keys"
 
     @on(Input.Changed)
     def _searched(self) -> None:

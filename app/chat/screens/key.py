@@ -8,9 +8,14 @@ from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from app.chat.screens.base import LOW_HEIGHTS, WIDTHS
+
 
 class KeyScreen(ModalScreen[str | None]):
     """Returns the key that was pressed, None for Esc."""
+
+    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = WIDTHS
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = LOW_HEIGHTS
 
     def __init__(self, title: str, present: str) -> None:
         super().__init__()

@@ -13,12 +13,15 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from app.chat.screens.base import LOW_HEIGHTS, WIDTHS
 from app.text import one_line
 
 
 class PickScreen(ModalScreen[int | None]):
     """Returns the index of the choice, None when left with Esc; then what was there before is tried again."""
 
+    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = WIDTHS
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = LOW_HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Cancel", priority=True)]
 
     def __init__(

@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import OptionList, Static, Tab, Tabs
 from textual.widgets.option_list import Option
 
-from app.chat.screens.base import EngineScreen
+from app.chat.screens.base import LOW_HEIGHTS, EngineScreen
 from app.chat.screens.choice import Choice, ChoiceScreen
 from app.chat.settings import FolderPage, KeysPage, OptionsPage, Page, Row
 from app.chat.widgets.tiny_notice import TinyNotice
@@ -32,6 +32,7 @@ LATER = Choice("", "Later", "They count from the next load on.")
 class SettingsScreen(EngineScreen):
     """Pages of `app.chat.settings`. Changes count at once where they can."""
 
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = LOW_HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f10", "leave", "Close", priority=True),
         Binding("tab", "page(1)", "Next page", priority=True),
@@ -96,7 +97,7 @@ class SettingsScreen(EngineScreen):
         names.add_options([Option(_line(row, width)) for row in rows])
         names.highlighted = mark
         names.scroll_to(y=top, animate=False, immediate=True)
-        self.query_one("#settings-keys", Static).update(f"{self._page.keys} · Tab next page · Esc closes")
+        self.query_one("#settings-keys", Static).update(f"{self._page.keys} · Tab page · Esc")
         self._explain()
 
     @on(OptionList.OptionHighlighted)

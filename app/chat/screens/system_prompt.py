@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
+from app.chat.screens.base import LOW_HEIGHTS, WIDTHS
 from app.chat.screens.line import LineScreen
 from app.system_prompts import PromptDrafts
 
@@ -25,8 +26,8 @@ KEYS = (
 class SystemPromptScreen(ModalScreen[str | None]):
     """Returns the text to use, None when left with Esc. What is kept under names is in `drafts.library`."""
 
-    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-short"), (24, "-tall")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = WIDTHS
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = LOW_HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Cancel"),
         Binding("ctrl+s,f4", "keep", "Use", priority=True),

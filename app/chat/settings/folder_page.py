@@ -30,7 +30,7 @@ class FolderPage(Page):
     """Where models, settings and conversations lie."""
 
     title = "Folders"
-    keys = "Enter changes or copies · Del as usual"
+    keys = "Enter changes or copies · Del resets"
 
     def __init__(self, app: ChatApp, changed: Callable[[], None]) -> None:
         super().__init__(app, changed)

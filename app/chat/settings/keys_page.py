@@ -14,7 +14,7 @@ class KeysPage(Page):
     """One row an action, and one for all of them."""
 
     title = "Keys"
-    keys = "Enter, then the new key · Del as usual"
+    keys = "Enter, then the new key · Del resets"
 
     def rows(self) -> list[Row]:
         """Every action in the order of the help."""

@@ -31,7 +31,7 @@ _ENDS = {
 class OptionsPage(Page):
     """The options of a section."""
 
-    keys = "← → change · Enter edits · Del as usual"
+    keys = "← → change · Enter edits · Del resets"
 
     def __init__(self, app: ChatApp, changed: Callable[[], None], section: Section) -> None:
         super().__init__(app, changed)

@@ -38,6 +38,15 @@ def target(wanted: str | None) -> Target:
     return Target(name, text, False) if found is None else _prepared(found, text)
 
 
+def prepared_like(wanted: str) -> Target | None:
+    """The prepared model of this name, or the only one with `wanted` in its name; None for no such one."""
+    text = wanted.lower()
+    records = store.models()
+    same = [record for record in records if record.name.lower() == text]
+    found = same or [record for record in records if text in record.name.lower()]
+    return _prepared(found[0], wanted) if len(found) == 1 else None
+
+
 def _prepared(record: store.ModelRecord, source: str) -> Target:
     return Target(record.name, source, True, frozenset(record.record.get("bases", [])))
 

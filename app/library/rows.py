@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -118,7 +118,7 @@ class Shelf:
 
     records: tuple[ModelRecord, ...] = ()
     leftovers: tuple[Leftover, ...] = ()
-    catalogue: tuple[CatalogueEntry, ...] = ()
+    offers: tuple[OfferRow, ...] = ()
     tuned: frozenset[str] = frozenset()
 
     @classmethod
@@ -126,7 +126,8 @@ class Shelf:
         """Look at the disk; raises DecdecError where it cannot be read."""
         records = tuple(store.models())
         tuned = (r.name for r in records if was_tuned(r.name, r.record.get("bases", [])))
-        return cls(records, tuple(leftovers()), entries, frozenset(tuned))
+        here = {record.name.lower() for record in records}
+        return cls(records, tuple(leftovers()), offers_of(entries, here), frozenset(tuned))
 
     @property
     def bytes(self) -> int:
@@ -152,12 +153,11 @@ def sections(shelf: Shelf, pulls: Iterable[Pull], view: View) -> tuple[Section, 
     on_the_way = list(pulls)
     taken = {pull.name.lower() for pull in on_the_way}
     here = {record.name.lower() for record in shelf.records}
-    known: list[Row] = [_offer(entry, here) for entry in shelf.catalogue]
     groups: list[tuple[str, list[Row]]] = [
         ("On this machine", [_ready(record, shelf, view) for record in shelf.records]),
         ("On the way", [PullRow(pull) for pull in on_the_way]),
         ("Not whole", [_left(left) for left in shelf.leftovers if left.name.lower() not in taken]),
-        ("Catalogue", [row for row in known if row.name.lower() not in taken]),
+        ("Catalogue", [row for row in shelf.offers if row.name.lower() not in taken]),
     ]
     shown = [(title, [row for row in rows if matches(row, view.words)]) for title, rows in groups]
     shown.append(_hub(view, here, taken))
@@ -171,9 +171,9 @@ def matches(row: Row, words: str) -> bool:
     return all(word in text for word in words.lower().split())
 
 
-def offer_of(source: str, name: str) -> OfferRow:
-    """A source that was typed, as a row."""
-    return OfferRow("typed", source, name, source)
+def offers_of(entries: Iterable[CatalogueEntry], here: Collection[str] = ()) -> tuple[OfferRow, ...]:
+    """The catalogue; `here`: names of prepared models in small letters."""
+    return tuple(_offer(entry, here) for entry in entries)
 
 
 def repo_name(repo: str) -> str:
@@ -190,7 +190,7 @@ def _left(leftover: Leftover) -> LeftoverRow:
     return LeftoverRow(leftover, source_of(leftover.name, leftover.record))
 
 
-def _offer(entry: CatalogueEntry, here: set[str]) -> OfferRow:
+def _offer(entry: CatalogueEntry, here: Collection[str]) -> OfferRow:
     return OfferRow(
         origin="catalogue",
         label=entry.label,
@@ -207,11 +207,11 @@ def _offer(entry: CatalogueEntry, here: set[str]) -> OfferRow:
 def _hub(view: View, here: set[str], taken: set[str]) -> tuple[str, list[Row]]:
     """What a hub found for these very words, and the repository that they name."""
     found = view.found if view.found and view.found.words == view.words.strip() else None
-    rows = [_found(model, here) for model in found.models] if found else []
+    offers = [_found(model, here) for model in found.models] if found else []
     words = view.words.strip()
-    if _REPO.fullmatch(words) and words.lower() not in {row.source.lower() for row in rows}:
-        rows.insert(0, _typed(words, here))
-    rows = [row for row in rows if row.name.lower() not in taken]
+    if _REPO.fullmatch(words) and words.lower() not in {offer.source.lower() for offer in offers}:
+        offers.insert(0, _typed(words, here))
+    rows: list[Row] = [offer for offer in offers if offer.name.lower() not in taken]
     title = f"On the hub, {len(rows)} for “{words}”" if found else "On the hub"
     if found and found.left_out:
         title += f"; {found.left_out} more cannot be used here"

@@ -1,0 +1,71 @@
+"""The part of the app that works beside the chat: models on their way here, and notes about them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from textual.app import App
+from textual.signal import Signal
+
+from app import format
+from app.background import Background
+from app.library import removal
+from app.library.pulls import Pull, PullState
+from app.session import ChatSession, Phase
+from app.text import one_line
+from runtime.errors import DecdecError
+
+NOTE_S = 10
+
+
+class BesideApp(App[None]):
+    """Holds the background work. `pulls_changed` tells of every change, with a pull that just ended."""
+
+    session: ChatSession
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.background = Background(self._on_pulls)
+        self.pulls_changed: Signal[Pull | None] = Signal(self, "pulls")
+
+    def load_model(self, name: str) -> None:
+        """Chat with a prepared model."""
+        raise NotImplementedError
+
+    def tell_unfinished(self) -> None:
+        """Offer to go on with what an earlier run did not finish."""
+        names = [one_line(pull.name) for pull in self.background.pulls if pull.state is PullState.PAUSED]
+        if names:
+            was = "was" if len(names) == 1 else "were"
+            text = f"{', '.join(names)} {was} not fetched to the end. F2 and Enter go on."
+            self.notify(text, timeout=NOTE_S, markup=False)
+
+    def _on_pulls(self, ended: Pull | None) -> None:
+        if not self.is_running:
+            return
+        if ended is not None:
+            self._tell_end(ended)
+        self.pulls_changed.publish(ended)
+
+    def _tell_end(self, pull: Pull) -> None:
+        name = one_line(pull.name)
+        if pull.state is PullState.FAILED:
+            text = f"{name} was not fetched. {one_line(pull.problem)} F2 tries again."
+            self.notify(text, severity="error", timeout=NOTE_S, markup=False)
+        elif pull.state is PullState.CANCELLED:
+            self.run_worker(self._discard(pull), group="discard")
+        elif pull.state is PullState.READY and self.session.phase is Phase.EMPTY:
+            self.load_model(pull.name)
+        elif pull.state is PullState.READY:
+            self.notify(f"{name} is ready. /model {name} loads it.", timeout=NOTE_S, markup=False)
+
+    async def _discard(self, pull: Pull) -> None:
+        try:
+            freed = await asyncio.to_thread(removal.discard, pull)
+        except DecdecError as error:
+            self.notify(error.sentence, severity="warning", timeout=NOTE_S, markup=False)
+            return
+        text = f"{one_line(pull.name)} is cancelled, {format.size(freed)} are free again."
+        self.notify(text, markup=False)
+        self.pulls_changed.publish(pull)

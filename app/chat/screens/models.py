@@ -1,0 +1,230 @@
+"""The models: here, on their way, in the catalogue and on a hub; and what can be done with each."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.timer import Timer
+from textual.widgets import Footer, Input, Static
+
+from app import format
+from app.chat.screens.model_actions import ModelActions
+from app.chat.screens.model_search import ModelSearch
+from app.chat.widgets.fact_table import FactTable
+from app.chat.widgets.library_list import LibraryList
+from app.chat.widgets.tiny_notice import TinyNotice
+from app.library.facts import facts
+from app.library.hints import hint
+from app.library.pulls import Pull
+from app.library.rows import LeftoverRow, OfferRow, PullRow, ReadyRow, Row, Shelf, offers_of, sections
+from app.text import one_line
+from runtime import locations
+from runtime.errors import DecdecError
+from runtime.protocol.events import Event, Failed, Loaded
+from runtime.store.oserrors import nearest_existing
+
+PLACEHOLDER = "type to filter · Enter searches the hub, or imports a folder or .gguf file"
+DRAW_S = 0.2
+# Which kinds of rows an action is for.
+FITTING: dict[str, tuple[type, ...]] = {
+    "verify": (ReadyRow,),
+    "delete": (ReadyRow, LeftoverRow, PullRow),
+    "pause": (PullRow,),
+    "cancel": (PullRow,),
+}
+
+
+class ModelsScreen(ModelSearch):
+    """Puts search, list and facts together. `words`: what to begin the search with."""
+
+    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [  # noqa: RUF012
+        *(ModelActions.HORIZONTAL_BREAKPOINTS or []),
+        (144, "-roomy"),
+    ]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,f2", "leave", "Back", priority=True, key_display="Esc"),
+        Binding("slash", "search", "Search", key_display="/"),
+        Binding("i", "details", "Details"),
+        Binding("v", "verify", "Verify"),
+        Binding("p", "pause", "Pause / go on"),
+        Binding("x", "cancel", "Cancel"),
+        Binding("delete", "delete", "Delete", key_display="Del"),
+    ]
+    AUTO_FOCUS = "#library"
+
+    def __init__(self, words: str = "") -> None:
+        super().__init__(words)
+        self._shelf = Shelf()
+        self._drawing: Timer | None = None
+        # The kind of row that the keys below are shown for.
+        self._live: type = ModelsScreen
+
+    def compose(self) -> ComposeResult:
+        """Title, search, list and facts side by side, a note, keys."""
+        with Vertical(id="models"):
+            yield Static(id="models-title", markup=False)
+            yield Input(self.view.words, placeholder=PLACEHOLDER, id="models-search", compact=True)
+            with Horizontal(id="models-middle"):
+                yield LibraryList(id="library")
+                yield FactTable(id="models-facts")
+            yield Static(id="models-note", markup=False)
+            yield Footer(compact=True, show_command_palette=False)
+        yield TinyNotice()
+
+    def on_mount(self) -> None:
+        """Follow the pulls."""
+        self.chat_app.pulls_changed.subscribe(self, self._pulls_changed)
+
+    def on_resize(self) -> None:
+        """There may be room for the facts now."""
+        self.call_after_refresh(self._draw_marked)
+
+    def on_screen_resume(self) -> None:
+        """Read the disk: something may have been prepared, tuned or deleted meanwhile."""
+        self.reload()
+
+    def engine_event(self, event: Event) -> None:
+        """Another model may be loaded now."""
+        if isinstance(event, Loaded | Failed):
+            self.draw()
+
+    # Drawing
+
+    def reload(self) -> None:
+        """Look at the disk again."""
+        try:
+            self._shelf = Shelf.read(self.chat_app.catalogue)
+        except DecdecError as error:
+            self._shelf = Shelf(offers=offers_of(self.chat_app.catalogue))
+            self.note = one_line(error.sentence)
+        self.draw()
+
+    def show_pull(self, name: str) -> None:
+        """Draw the list and mark a pull."""
+        self.reload()
+        self.query_one(LibraryList).mark(f"pull:{name}")
+
+    def draw(self) -> None:
+        """Draw the list by what is known now."""
+        self._draw_list()
+        self._show_text("#models-title", self._title())
+        self._draw_marked()
+
+    def _draw_list(self) -> None:
+        view = replace(self.view, loaded=self._loaded)
+        self.query_one(LibraryList).show(sections(self._shelf, self.chat_app.background.pulls, view))
+
+    def ask_for(self, name: str, source: str) -> None:
+        """Mark a model that is not here, and ask how to fetch it; one on its way only is marked."""
+        shown = self.query_one(LibraryList)
+        if not shown.mark(f"pull:{name}"):
+            shown.mark(f"catalogue:{name}")
+            self.ask_to_fetch(name, source, "")
+
+    def focus_list(self) -> None:
+        """Put the keyboard into the list."""
+        self.query_one(LibraryList).focus()
+
+    @on(LibraryList.Marked)
+    def _draw_marked(self) -> None:
+        row = self.row
+        self._show_text("#models-note", self.note or hint(row, self.view.words))
+        if self.query_one(FactTable).display:
+            self.query_one(FactTable).show(facts(row) if row else ())
+        if self._live is not type(row):
+            self._live = type(row)
+            self.refresh_bindings()
+
+    def _show_text(self, selector: str, text: str) -> None:
+        """A line that is laid out anew only when it says something else."""
+        line = self.query_one(selector, Static)
+        if line.content != text:
+            line.update(text)
+
+    def _title(self) -> str:
+        count = len(self._shelf.records)
+        here = f"{count} here, {format.size(self._shelf.bytes)}" if count else "none prepared yet"
+        try:
+            free = shutil.disk_usage(nearest_existing(locations.models())).free
+        except OSError:
+            return f"Models   {here}"
+        return f"Models   {here} · {format.size(free)} free on disk"
+
+    def _pulls_changed(self, ended: Pull | None) -> None:
+        """Figures come often and are drawn at an easy pace; the disk is read when a pull has ended."""
+        if ended is not None:
+            self.reload()
+        elif self._drawing is None:
+            self._drawing = self.set_timer(DRAW_S, self._draw_pulls)
+
+    def _draw_pulls(self) -> None:
+        self._drawing = None
+        self._draw_list()
+        if isinstance(self.row, PullRow):
+            self._draw_marked()
+
+    @property
+    def _loaded(self) -> str:
+        loaded = self.chat_app.session.loaded
+        return loaded.model if loaded else ""
+
+    # What is marked
+
+    @property
+    def row(self) -> Row | None:
+        """The marked row; an offer that is here already stands for the model it is."""
+        row = self.query_one(LibraryList).marked
+        if isinstance(row, OfferRow) and row.ready and (record := self._shelf.find(row.name)):
+            return ReadyRow(record, record.name in self._shelf.tuned, record.name == self._loaded)
+        return row
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys are live where they fit what is marked."""
+        return isinstance(self.row, FITTING[action]) if action in FITTING and self.is_mounted else True
+
+    @on(LibraryList.Chosen)
+    def _chosen(self) -> None:
+        if row := self.row:
+            self.choose(row)
+
+    def action_details(self) -> None:
+        """Everything about the marked model."""
+        if row := self.row:
+            self.look(row)
+
+    def action_verify(self) -> None:
+        """Compare its files and weights."""
+        if row := self.row:
+            self.look(row, verify=True)
+
+    def action_pause(self) -> None:
+        """Let a pull rest or go on."""
+        if isinstance(row := self.row, PullRow):
+            self.pause_or_go_on(row.pull)
+
+    def action_cancel(self) -> None:
+        """Forget a pull."""
+        if isinstance(row := self.row, PullRow):
+            self.ask_to_cancel(row.pull)
+
+    def action_delete(self) -> None:
+        """Delete what is marked."""
+        if row := self.row:
+            self.ask_to_delete(row)
+
+    def action_search(self) -> None:
+        """Into the search."""
+        self.query_one(Input).focus()
+
+    def action_leave(self) -> None:
+        """Out of the search, then back to the chat."""
+        if self.query_one(Input).has_focus:
+            self.focus_list()
+        else:
+            self.dismiss()

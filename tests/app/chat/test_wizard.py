@@ -102,7 +102,7 @@ async def test_escape_all_the_way_out_and_back_in():
         assert any("No model yet" in line for line in seen(app))
         await ask(app, pilot, "hello?")
         assert not app.session.conversation.turns
-        await pilot.press("f2")
+        await pilot.press("alt+w")
         await pilot.pause()
         assert isinstance(app.screen, WizardScreen)
 
@@ -136,11 +136,11 @@ async def test_another_model_can_be_typed():
         assert app.session.model == "o/m"
 
 
-async def test_changing_the_model_from_the_chat():
+async def test_changing_the_model_in_the_set_up():
     add_model(MODEL)
     async with running() as (app, pilot):
         await ask(app, pilot, "hi")
-        await ask(app, pilot, "/model")
+        await ask(app, pilot, "/setup")
         await until(pilot, lambda: isinstance(app.screen, WizardScreen))
         assert app.screen.setup.step is Step.MODEL, "this machine is known, the models are wanted"
         await pilot.press("down", "enter")

@@ -167,7 +167,7 @@ class SliderState:
     @property
     def measured_speed(self) -> float | None:
         """Tokens/s measured at the target; None until enough was written there."""
-        return self.tokens_per_s if self.current and self._settled else None
+        return self.tokens_per_s or None if self.current and self._settled else None
 
     def foretold(self, position: Position) -> float | None:
         """About how many tokens/s a position brings; None until some were measured."""

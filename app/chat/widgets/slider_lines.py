@@ -19,6 +19,7 @@ LOSSLESS = "lossless"
 LEFT, RIGHT = "faster ", " better"
 # Below this width there is no room for the captions.
 FULL_WIDTH = 72
+UNIT = " tok/s"
 TUNES, TUNES_AGAIN = "F9 tunes.", ", F9 tunes again"
 
 
@@ -102,28 +103,29 @@ class SliderLines:
         lossless = self.state.speeds.lossless
         labels = self._labels(speeds, format.about(lossless) if lossless else "").plain.rstrip()
         left = self.captions[0]
-        return Text(
-            "about"[: len(left)].ljust(len(left)) + labels[len(left) :] + " tok/s", self.style("label")
-        )
+        line = "about".ljust(len(left)) + labels[len(left) :] if left else labels
+        fits = len(line) + len(UNIT) <= self.width
+        return Text(line + (UNIT if fits else ""), self.style("label"))
 
     def _under_mouse(self) -> Text:
         """Where a click would go and what it would bring, with a pointer below the mouse."""
         assert self.ghost is not None
         name = LOSSLESS if self.ghost.lossless else format.percent(self.ghost.pct)
-        told = f"{name}  {self._bring(self.ghost)}"
         at = len(self.captions[0]) + self.scale.cell(self.ghost)
-        if at + 2 + len(told) <= self.width:
-            return Text(" " * at + "▲ ", self.style("value")).append(told, self.style("value"))
-        line = f"{told} ▲".rjust(at + 1)[-(at + 1) :]
-        return Text(line, self.style("value"))
+        for told in (f"{name}  {self._bring(self.ghost)}", name, ""):
+            if at + 2 + len(told) <= self.width:
+                return Text(f"{' ' * at}▲ {told}", self.style("value"))
+            if len(told) + 1 <= at:
+                return Text(f"{told} ▲".rjust(at + 1), self.style("value"))
+        return Text(f"{' ' * at}▲", self.style("value"))
 
     def _bring(self, position: Position) -> str:
         speed = self.state.foretold(position)
         if speed is not None:
             return f"about {format.about(speed)} tok/s"
         if position.lossless:
-            return "its speed shows when it ran"
-        return f"a token takes about {format.percent(self.state.path.at(position.pct).slowdown_pct)} longer"
+            return "speed not known yet"
+        return f"about {format.percent(self.state.path.at(position.pct).slowdown_pct)} slower"
 
     def _reason(self, lines: int) -> list[Text]:
         """Why it is off, and what can be done about it."""

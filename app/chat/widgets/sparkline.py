@@ -44,10 +44,7 @@ class Sparkline:
         text = Text("ms/tok ".rjust(self.indent), self.style("label"))
         if not self.times.samples:
             return text.append(UNMEASURED, self.style("label"))
-        figures = self._figures()
-        room = self.width - self.indent - figures.cell_len
-        if room < MIN_CELLS:
-            room, figures = self.width - self.indent, Text()
+        figures, room = self._room()
         cells = _cells(self.times.samples)[-room:]
         text.append(self._row(cells, _span(cells), 0, 1))
         return text.append(" " * (room - len(cells))).append(figures)
@@ -56,15 +53,21 @@ class Sparkline:
         """Bars over several rows with an axis that names the positions."""
         if not self.times.samples:
             return [self.line()]
-        figures = self._figures()
-        cells = _cells(self.times.samples)[-(self.width - self.indent - figures.cell_len) :]
+        figures, room = self._room()
+        cells = _cells(self.times.samples)[-room:]
         low, high = _span(cells)
         lines = []
         for row in reversed(range(rows)):
             caption = format.milliseconds(high if row else low)
             line = Text(f"{caption} {TICK}".rjust(self.indent), self.style("label"))
             lines.append(line.append(self._row(cells, (low, high), row, rows)))
-        return [*lines, self._axis(cells, figures)]
+        return [*lines, self._axis(cells, room).append(figures)]
+
+    def _room(self) -> tuple[Text, int]:
+        """The figures where there is room for them, and cells for the bars."""
+        figures, cells = self._figures(), max(1, self.width - self.indent)
+        fits = cells - figures.cell_len >= MIN_CELLS
+        return (figures, cells - figures.cell_len) if fits else (Text(), cells)
 
     def _row(self, cells: Sequence[_Cell], span: tuple[float, float], row: int, rows: int) -> Text:
         text = Text()
@@ -77,8 +80,8 @@ class Sparkline:
                 )
         return text
 
-    def _axis(self, cells: Sequence[_Cell], figures: Text) -> Text:
-        line = [AXIS] * (self.width - self.indent - figures.cell_len)
+    def _axis(self, cells: Sequence[_Cell], room: int) -> Text:
+        line = [AXIS] * room
         for at, cell in enumerate(cells):
             if cell.moved_to:
                 label = f"{FOOT}{_name(cell.moved_to)} "
@@ -86,7 +89,7 @@ class Sparkline:
                 fits = at + len(label) <= end
                 line[at : at + (len(label) if fits else 1)] = label if fits else FOOT
         text = Text(f"ms {CORNER}".rjust(self.indent), self.style("label"))
-        return text.append("".join(line), self.style("label")).append(figures)
+        return text.append("".join(line), self.style("label"))
 
     def _figures(self) -> Text:
         """`  13.0 ms a token, 11.9 at 5 %`: now, and before the last move."""

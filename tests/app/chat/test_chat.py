@@ -9,11 +9,9 @@ from app.chat.screens.chat import ChatScreen
 from app.chat.screens.help import HelpScreen
 from app.chat.screens.system_prompt import SystemPromptScreen
 from app.chat.widgets.prompt import Prompt
-from app.chat.widgets.slider import QualitySlider
 from app.chat.widgets.transcript import Transcript
 from app.chat.widgets.turn import TurnView
 from app.session import Phase
-from app.slider import DEFAULT_SLOWDOWN_PCT, Position
 from runtime import locations
 from tests.app.chat.helpers import ask, running, seen, until
 
@@ -106,84 +104,6 @@ async def test_newline_keys(key):
         assert app.screen.query_one(Prompt).text == "a\nb"
         await pilot.press("enter")
         assert app.session.conversation.last.question == "a\nb"
-
-
-async def test_slider_moves_by_key_during_an_answer(worker):
-    worker(rate=100)
-    async with running() as (app, pilot):
-        await pilot.press("f7", "f7")
-        await ask(app, pilot, "!long", wait=False)
-        await until(pilot, lambda: app.session.stats is not None)
-        before = app.session.stats.channels_corrected
-        await pilot.press("f8", "f8")
-        await until(pilot, lambda: app.session.stats.slowdown_target_pct == 5.0)
-        await until(pilot, lambda: app.session.stats.channels_corrected > before)
-        length = len(app.session.conversation.last.answer)
-        await until(pilot, lambda: len(app.session.conversation.last.answer) > length)
-        line = next(line for line in seen(app) if "target" in line)
-        assert "target 5 %" in line
-        assert "measured 4.8 %" in line
-        assert "channels corrected" in line
-        await pilot.press("escape")
-
-
-async def test_slider_keys_from_anywhere_and_focused():
-    async with running() as (app, pilot):
-        slider = app.session.slider
-        assert slider.position == Position(DEFAULT_SLOWDOWN_PCT)
-        await pilot.press("f7", "f7", "ctrl+right", "ctrl+right", "ctrl+left")
-        assert slider.position == Position(0.5)
-        await pilot.press("f8", "f8", "f7")
-        assert slider.position == Position(2.5)
-        app.screen.query_one(QualitySlider).focus()
-        await pilot.press("3")
-        assert slider.position == Position(10.0)
-        await pilot.press("right")
-        assert slider.position == Position(10.5)
-        await pilot.press("end")
-        assert slider.position == Position(20.0, lossless=True)
-        await pilot.press("left")
-        assert slider.position == Position(20.0)
-        await pilot.press("home")
-        assert slider.position == Position(0.0)
-
-
-async def test_slider_by_mouse_click_and_drag():
-    async with running() as (app, pilot):
-        widget, slider = app.screen.query_one(QualitySlider), app.session.slider
-        left = widget.gutter.left + len("faster ")
-        scale = widget._scale()
-        await pilot.click(widget, offset=(left + scale.cell(Position(10.0)), 1))
-        assert slider.position == Position(10.0)
-        await pilot.mouse_down(widget, offset=(left + scale.cell(Position(10.0)), 1))
-        await pilot.hover(widget, offset=(left + 12, 1))
-        await pilot.mouse_up(widget, offset=(left + 12, 1))
-        assert 0 < slider.position.pct < 2.5
-        await pilot.click(widget, offset=(left + scale.cells - 1, 1))
-        assert slider.position.lossless
-
-
-async def test_slider_is_remembered():
-    async with running() as (app, pilot):
-        await pilot.press("f8")
-        await until(pilot, lambda: locations.settings_file().exists())
-    assert tomllib.loads(locations.settings_file().read_text())["slowdown_pct"] == 10.0
-    async with running() as (app, pilot):
-        assert app.session.slider.position == Position(10.0)
-
-
-async def test_untuned_slider_says_why_and_a_click_tunes(worker):
-    worker("--untuned")
-    locations.home().mkdir(exist_ok=True)
-    locations.settings_file().write_text('untuned = ["SmolLM2-135M-Instruct"]')
-    async with running() as (app, pilot):
-        assert isinstance(app.screen, ChatScreen)
-        assert any("not tuned on this device yet. F9 tunes." in line for line in seen(app))
-        await pilot.press("f8")
-        assert app.session.slider.position == Position(0.0)
-        await pilot.click(QualitySlider, offset=(10, 2))
-        await until(pilot, lambda: app.session.slider.enabled)
-        assert isinstance(app.screen, ChatScreen)
 
 
 async def test_a_crash_in_mid_answer_keeps_the_conversation_and_the_chat_goes_on():
@@ -331,6 +251,7 @@ async def test_help_shows_every_action_and_closes():
     async with running(size=(100, 60)) as (app, pilot):
         await pilot.press("f1")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await until(pilot, lambda: any("End the answer" in line for line in seen(app)))
         screen = "\n".join(seen(app))
         for action in ACTIONS:
             assert action.help[:30] in screen

@@ -15,7 +15,7 @@ from runtime.protocol.events import Loaded
 if TYPE_CHECKING:
     from runtime.client.remote.connection import Connection
 
-UNTUNED = "the slider belongs to a local model; here a server answers"
+UNTUNED = "it belongs to a local model, and a server answers here"
 _SHOWN = 5
 _NO_LISTING = (404, 405, 501)
 # Models that turn texts into numbers stand in the same list.

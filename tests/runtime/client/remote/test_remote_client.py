@@ -90,7 +90,7 @@ async def test_an_answer_arrives_whole_with_its_figures():
             assert chat.loaded.model == "small"
             assert chat.loaded.device == f"server {fake.host}"
             assert chat.loaded.path == ()
-            assert "slider belongs to a local model" in chat.loaded.untuned_reason
+            assert "belongs to a local model" in chat.loaded.untuned_reason
             events = await chat.all(ASK, Done)
         *_, stats, done = events
         assert text(events) == done.result["text"] == "Hello \U0001f600"

@@ -1,8 +1,11 @@
 """What servers say, and what is read from it."""
 
+import contextlib
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runtime.client.remote.documents import (
     Figures,
@@ -17,6 +20,11 @@ from runtime.client.remote.documents import (
 )
 from runtime.errors import DecdecError
 from runtime.protocol import KChunk
+
+NAMES = (
+    "choices delta message content reasoning finish_reason usage prompt_tokens decdec k_chunk error data"
+    " models id meta n_ctx default_generation_settings detail text"
+).split()
 
 
 def delta(finish=None, **fields):
@@ -92,6 +100,23 @@ def test_the_end_is_no_json():
 def test_what_is_no_completion_is_one_sentence(data):
     with pytest.raises(DecdecError, match="something unreadable: it is no chat completion"):
         read_piece(data)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(_JSON)
+def test_whatever_is_sent_is_read_or_refused_in_one_sentence(document):
+    body = json.dumps(document).encode()
+    for read in (read_piece, read_models):
+        with contextlib.suppress(DecdecError):
+            read(body)
+    assert isinstance(read_error(body), str)
+    assert read_context(body) >= 0
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import click
 from app.cli.bench import bench
 from app.cli.doctor import doctor
 from app.cli.evaluate import evaluate
+from app.cli.export import export
 from app.cli.int8x import int8x
 from app.cli.loading import given_loading, loading_options
 from app.cli.models import import_, models, pull, rm
@@ -57,5 +58,5 @@ def _in_its_place(remote: Remote | None) -> dict[str, Any]:
     return {"client": RemoteClient(remote.server), "model": remote.model}
 
 
-for command in (run, serve, pull, models, rm, import_, tune, int8x, evaluate, bench, doctor):
+for command in (run, serve, pull, models, rm, import_, tune, int8x, export, evaluate, bench, doctor):
     cli.add_command(command)

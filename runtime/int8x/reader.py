@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from kernels.int8x import Quantised
+from kernels.int8x import Quantised, Scales
 from runtime.checkpoint.files import read_object, shown
 from runtime.errors import DecdecError
 from runtime.int8x.codecs import checksum
@@ -74,6 +74,19 @@ class Int8xReader:
         if checksum(parts.values()) != entry.crc32:
             raise tensor_error(name, "its checksum does not match, the file is damaged")
         return parts
+
+    def scales(self, name: str) -> Scales:
+        """A coded tensor's scales without its weights; unlike `quantised`, its checksum is not compared."""
+        entry = self.coded_entry(name)
+        layout = entry.layout()
+        parts = {
+            suffix: self._shards.read(name, stored_key(name, suffix), layout[suffix])
+            for suffix in ("scale", *entry.factors)
+        }
+        try:
+            return entry.scales(parts)
+        except ValueError as error:
+            raise tensor_error(name, str(error)) from error
 
     def quantised(self, name: str) -> Quantised:
         """The INT8 weights q [n_out, n_in] and their scales."""

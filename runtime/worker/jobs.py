@@ -21,6 +21,7 @@ JOBS = {
     "int8x_encode": "runtime.int8x.jobs:encode",
     "int8x_verify": "runtime.int8x.jobs:verify",
     "int8x_inspect": "runtime.int8x.jobs:inspect",
+    "export": "runtime.export.jobs:export",
     "eval_ppl": "runtime.evaluate.jobs:ppl",
     "eval_bbh": "runtime.tasks.bbh:bbh",
     "eval_mt_bench": "runtime.tasks.mt_bench:mt_bench",

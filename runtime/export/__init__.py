@@ -1,0 +1,1 @@
+"""Prepared models as plain folders that other programs load."""

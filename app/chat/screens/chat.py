@@ -9,11 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.timer import Timer
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from app.actions import ACTIONS, Command, by_slash
 from app.chat.actions import AnswerActions, ChatActions, ProgramActions, SetupActions, SlideActions
 from app.chat.screens.scrolling import SCROLL_BINDINGS, ScrollActions
+from app.chat.widgets.key_line import KeyLine
 from app.chat.widgets.prompt import Prompt
 from app.chat.widgets.slider import QualitySlider
 from app.chat.widgets.status_line import StatusLine
@@ -55,13 +56,17 @@ class ChatScreen(AnswerActions, ChatActions, SlideActions, SetupActions, Program
             yield QualitySlider(session.slider, id="slider")
             yield Prompt(id="prompt")
             yield StatusLine(session, id="status")
-            yield Footer(compact=True, show_command_palette=False)
+            yield KeyLine(self.chat_app.keymap, id="keys")
         yield TinyNotice()
 
     def on_mount(self) -> None:
         """Show the conversation there is."""
         self.show_conversation()
         self.app.theme_changed_signal.subscribe(self, lambda _: self.transcript.restyle())
+
+    def on_screen_resume(self) -> None:
+        """Settings may have changed behind another screen."""
+        self.refresh_facts()
 
     # Events
 
@@ -88,6 +93,7 @@ class ChatScreen(AnswerActions, ChatActions, SlideActions, SetupActions, Program
         """Draw slider and status again."""
         self.query_one(QualitySlider).refresh()
         self.query_one(StatusLine).refresh()
+        self.query_one(KeyLine).show(self.chat_app.keymap, self.session.busy)
         if self._was_busy is not self.chat_app.session.busy:
             self._was_busy = self.chat_app.session.busy
             self.refresh_bindings()

@@ -137,6 +137,8 @@ class HistoryScreen(EngineScreen):
         self.query_one("#history-empty", Static).update(trouble or _nothing(words))
         self.query_one("#history-empty").display = not page.entries
         self.query_one("#history-body").display = bool(page.entries)
+        if page.entries and not self._search.has_focus:
+            self._list.focus()
         self._look_soon()
 
     def _page(self, words: str) -> tuple[Page, str]:

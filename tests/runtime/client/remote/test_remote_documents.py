@@ -21,10 +21,11 @@ from runtime.client.remote.documents import (
 from runtime.errors import DecdecError
 from runtime.protocol import KChunk
 
-NAMES = (
-    "choices delta message content reasoning finish_reason usage prompt_tokens decdec k_chunk error data"
-    " models id meta n_ctx default_generation_settings detail text"
-).split()
+NAMES = [
+    *("choices", "delta", "message", "content", "reasoning", "finish_reason", "usage", "prompt_tokens"),
+    *("decdec", "k_chunk", "error", "data", "models", "id", "meta", "n_ctx", "detail", "text"),
+    "default_generation_settings",
+]
 
 
 def delta(finish=None, **fields):

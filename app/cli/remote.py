@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from app.models import Target
-
 if TYPE_CHECKING:
+    from app.models import Target
     from runtime.client.remote import Server
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,6 +51,8 @@ class Remote:
     @property
     def target(self) -> Target:
         """The model as one that needs no preparation."""
+        from app.models import Target
+
         return Target(self.model, self.model, True)
 
 

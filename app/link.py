@@ -16,6 +16,8 @@ from runtime.protocol.events import Event, Failed, Progress, Ready
 MAX_DEATHS = 3
 # A worker has this long to end when it is told to.
 HOLD_S = 20.0
+HOLD_POLL_S = 0.02
+TOLD_S = 1.0
 
 
 class EngineClient(Protocol):
@@ -103,12 +105,19 @@ class EngineLink:
             return
         try:
             await self._client.send(Quit())
-            await asyncio.wait_for(self._held.wait(), HOLD_S)
+            await asyncio.wait_for(self._ended(self._held), HOLD_S)
         except TimeoutError as error:
             self._held = None
             raise DecdecError(
                 "The engine does not stop", "its work has no safe point yet", "try again"
             ) from error
+
+    async def _ended(self, told: asyncio.Event) -> None:
+        """A worker's death is told after it; a server's end is not told at all."""
+        while self._client.alive:
+            await asyncio.sleep(HOLD_POLL_S)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(told.wait(), TOLD_S)
 
     async def close(self) -> None:
         """End the worker and the forwarding."""

@@ -71,6 +71,17 @@ def keep(before: Settings, after: Settings) -> str:
         return error.sentence
 
 
+def begin() -> None:
+    """Make the file if there is none, for a person to edit. DecdecError when that cannot be."""
+    from runtime.store import atomic
+
+    path = locations.settings_file()
+    if not path.exists():
+        _converted()
+    if not path.exists():
+        atomic.write_bytes(path, template().encode("utf-8"))
+
+
 def template() -> str:
     """A file in which nothing is set and everything is explained."""
     parts = [_HEAD]

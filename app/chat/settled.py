@@ -53,6 +53,7 @@ class SettledApp(App[None]):
         if self.settings.theme in self.available_themes:
             self.theme = self.settings.theme
         else:
+            self.theme = Settings().theme
             self._problems.append(f"There is no theme {self.settings.theme!r}. F10 shows those there are.")
         self.theme_changed_signal.subscribe(self, self._theme_changed)
         self.set_keymap(self.keymap.own)

@@ -17,6 +17,7 @@ from app.cli.models import import_, models, pull, rm
 from app.cli.remote import REMOTE_OPTIONS, Remote, given_remote, remote_options
 from app.cli.run import answer_stdin, run
 from app.cli.serve import serve
+from app.cli.settings import settings
 from app.cli.tune import tune
 
 
@@ -31,7 +32,7 @@ def cli(ctx: click.Context, **options: Any) -> int | None:
     Without a command: the chat. Without a terminal on stdin: answers what comes on stdin and exits.
 
     Everything is kept below DECDEC_HOME; DECDEC_DEVICE chooses cpu, cuda or cuda:N. What an option says holds
-    for this chat; settings.json there may give context, prompt_correction and kv_bits for every chat.
+    for this chat; `decdec-chat settings` shows what holds for every chat, and where it is kept.
     """
     server = {name: options.pop(name) for name in REMOTE_OPTIONS}
     given = given_loading(**options)
@@ -58,5 +59,19 @@ def _in_its_place(remote: Remote | None) -> dict[str, Any]:
     return {"client": RemoteClient(remote.server), "model": remote.model}
 
 
-for command in (run, serve, pull, models, rm, import_, tune, int8x, export, evaluate, bench, doctor):
+for command in (
+    run,
+    serve,
+    pull,
+    models,
+    rm,
+    import_,
+    tune,
+    int8x,
+    export,
+    evaluate,
+    bench,
+    doctor,
+    settings,
+):
     cli.add_command(command)

@@ -11,27 +11,22 @@ from app.text import one_line
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A fact; `ok` is None for one that is neither good nor bad."""
+    """A fact; `ok` is None for one that is neither good nor bad. `fix`: what to do about a bad one."""
 
     title: str
     text: str
     ok: bool | None = None
+    fix: str = ""
 
 
-# What matters before a model is chosen.
-BRIEF = ("devices", "memory", "checks")
 # A group with more facts than this gets a row for each.
 MAX_IN_ROW = 3
+_UNITS = {"_bytes": format.size, "_gb_s": lambda value: f"{value:.3g} GB/s"}
 
 
 def rows(report: dict[str, Any]) -> list[Row]:
     """Every fact of a doctor's report, in its order; unknown shapes are shown as they are."""
     return [row for key, value in report.items() for row in _rows(key, value)]
-
-
-def brief(report: dict[str, Any]) -> list[Row]:
-    """The machine itself: devices, memory, checks; everything where the report has none of these."""
-    return rows({key: report[key] for key in BRIEF if key in report} or report)
 
 
 def _rows(key: str, value: Any) -> list[Row]:
@@ -41,31 +36,35 @@ def _rows(key: str, value: Any) -> list[Row]:
             return [Row(f"{_title(key)}: {title}", text) for title, text in known.items()]
         return [Row(_title(key), ", ".join(f"{title} {text}" for title, text in known.items()))]
     if isinstance(value, list):
-        return [_item(key, each) for each in value]
+        return [item(key, each) for each in value]
     return [Row(_title(key), _scalar(key, value))] if value not in (None, "") else []
 
 
-def _item(key: str, value: Any) -> Row:
+def item(key: str, value: Any) -> Row:
     """One entry of a list: a device or a check, with its verdict if it has one."""
     if not isinstance(value, dict):
         return Row(_title(key), one_line(str(value)))
     rest = dict(value)
     title = str(rest.pop("name", _title(key)))
     rest.pop("kind", None)
+    fix = one_line(str(rest.pop("fix", "")))
     ok = next((rest.pop(flag) for flag in ("usable", "ok") if isinstance(rest.get(flag), bool)), None)
     parts = [
         _scalar(k, v) if isinstance(v, str) else f"{_title(k)} {_scalar(k, v)}" for k, v in rest.items() if v
     ]
-    return Row(one_line(title), ", ".join(parts), ok)
+    return Row(one_line(title), ", ".join(parts), ok, fix)
 
 
 def _scalar(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int) and "bytes" in key:
-        return format.size(value)
+    for ending, in_words in _UNITS.items():
+        if key.endswith(ending) and isinstance(value, int | float):
+            return in_words(value)
     return one_line(str(value))
 
 
 def _title(key: str) -> str:
-    return one_line(key.replace("_bytes", "").replace("_", " "))
+    for ending in _UNITS:
+        key = key.removesuffix(ending)
+    return one_line(key.replace("_", " "))

@@ -102,7 +102,7 @@ def _answering_kind() -> str:
 def _compiler_check() -> dict[str, Any]:
     """Triton builds a small launcher with the system's C compiler on first use; only GPUs need it."""
     if why := devices.why_no_kernels():
-        return _check("Triton", False, f"{why} (for GPUs only)", "install gcc, or set CC to a C compiler")
+        return _check("Triton", False, f"{why} (for GPUs only)")
     return _check("Triton", True, f"with {devices.compiler()}")
 
 

@@ -21,4 +21,5 @@ def doctor(as_json: bool) -> None:
     width = max((len(row.title) for row in found), default=0)
     for row in found:
         mark = {True: "✓", False: "✗", None: " "}[row.ok]
-        click.echo(f"{mark} {row.title:<{width}}  {row.text}".rstrip())
+        text = f"{row.text} ({row.fix})" if row.fix else row.text
+        click.echo(f"{mark} {row.title:<{width}}  {text}".rstrip())

@@ -1,6 +1,6 @@
 """Any report becomes rows."""
 
-from app.hardware import Row, brief, rows
+from app.hardware import Row, rows
 
 
 def test_rows_of_every_shape():
@@ -41,8 +41,6 @@ def test_large_groups_get_a_row_for_each_fact():
     ]
 
 
-def test_brief_is_the_machine():
-    assert brief({"versions": {"torch": "2"}, "memory": {"total_bytes": 1000}}) == [
-        Row("memory", "total 1.00 kB")
-    ]
-    assert brief({"versions": {"torch": "2"}}) == [Row("versions", "torch 2")]
+def test_speeds_and_fixes():
+    report = {"devices": [{"name": "cpu", "memory_gb_s": 24.084, "usable": False, "fix": "do\nthis"}]}
+    assert rows(report) == [Row("cpu", "memory 24.1 GB/s", False, "do this")]

@@ -18,7 +18,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -36,12 +36,22 @@ PATH = tuple(
     e.SlowdownPoint(pct, e.KChunk(4 * i, 2 * i, 8 * i, 4 * i))
     for i, pct in enumerate([0.0, 1.0, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0])
 )
+# What tuning finds: microseconds of every kind without correction, and where its curve begins to rise.
+BASE_US = {"qkv": 44.5, "o": 30.0, "gate_up": 106.0, "down": 59.0}
+KNEES = {"qkv": 32, "o": 64, "gate_up": 16, "down": 24}
+INPUTS = {"qkv": 576, "o": 576, "gate_up": 576, "down": 1536}
+RUNGS = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192)
 PREPARE_STEPS = [
     ("download", 92_871_040, "bytes"),
     ("sensitivity", 60, "blocks"),
     ("encode", 134_515_008, "weights"),
     ("quantise", 30, "blocks"),
 ]
+
+
+def curve_us(kind: str, k: int) -> float:
+    """What k channels of 1024 add: a start, and a slope behind the knee."""
+    return 0.02 * BASE_US[kind] + 0.1 * max(0, k - KNEES[kind])
 
 
 class Script(msgspec.Struct, forbid_unknown_fields=True):
@@ -136,7 +146,7 @@ class FakeWorker:
                 self._work("prepare", PREPARE_STEPS, stop)
                 self._emit(e.Done("prepare", {"model": command.name or command.model}))
             case c.Tune():
-                self._work("tune", [("tune", 40, "points")], stop)
+                self._work("tune", [("tune", 40, "points")], stop, self._measured)
                 self.script.untuned = False
                 self._emit(e.Done("tune", self._tuned(command.model)))
             case c.Job():
@@ -168,7 +178,13 @@ class FakeWorker:
         self.used = 0
         self._emit(self.loaded)
 
-    def _work(self, job: str, steps: list[tuple[str, int, str]], stop: threading.Event) -> None:
+    def _work(
+        self,
+        job: str,
+        steps: list[tuple[str, int, str]],
+        stop: threading.Event,
+        data: Callable[[int], dict[str, object] | None] = lambda tick: None,
+    ) -> None:
         for step, total, unit in steps:
             for i in range(self.script.ticks + 1):
                 if stop.wait(self.script.step_s / self.script.ticks if i else 0):
@@ -176,7 +192,7 @@ class FakeWorker:
                 done = total * i // self.script.ticks
                 rate = total / self.script.step_s if i and self.script.step_s else None
                 eta = (total - done) / rate if rate else None
-                self._emit(e.Progress(job, step, done, total, unit, rate, eta))
+                self._emit(e.Progress(job, step, done, total, unit, rate, eta, "", data(i)))
 
     def _generate(self, command: c.Generate, stop: threading.Event) -> None:
         if self.loaded is None:
@@ -255,16 +271,32 @@ class FakeWorker:
             "dropped_messages": 0,
         }
 
+    def _measured(self, tick: int) -> dict[str, object]:
+        """Points of a tick: flat up to a knee, then a slope."""
+        ks = RUNGS[
+            len(RUNGS) * tick // (self.script.ticks + 1) : len(RUNGS) * (tick + 1) // (self.script.ticks + 1)
+        ]
+        points = [(kind, 0, k, us + curve_us(kind, k)) for k in ks for kind, us in BASE_US.items()]
+        return {"base_us": BASE_US, "points": points}
+
     def _tuned(self, model: str) -> dict[str, object]:
         detents = {str(p.slowdown_pct): p.k_chunk for p in PATH if p.slowdown_pct in (2.5, 5.0, 10.0, 20.0)}
-        types = ("qkv", "o", "gate_up", "down")
+        types = tuple(BASE_US)
         return {
             "model": model,
             "device": self.script.device,
-            "base_us": dict.fromkeys(types, 30.0),
+            "base_us": BASE_US,
             "n_tb": dict.fromkeys(types, 1),
             "path": msgspec.to_builtins(PATH),
             "detents": msgspec.to_builtins(detents),
+            "report": {
+                "base_us": BASE_US,
+                "curves": {
+                    kind: [(k, us + curve_us(kind, k)) for k in RUNGS] for kind, us in BASE_US.items()
+                },
+                "knees": KNEES,
+                "token": {"us": 10_000.0, "of_us": 6_000.0, "layers": 30, "inputs": INPUTS},
+            },
         }
 
     def _emit(self, event: e.Event) -> None:

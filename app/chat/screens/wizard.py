@@ -1,4 +1,4 @@
-"""From a bare machine to a chat: hardware, model, fetch and prepare, tune."""
+"""From a bare machine to a chat: hardware, model, fetch and prepare, tune, what the slider brings."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Footer, Static
 
+from app import format, unfinished
 from app.chat.screens.base import EngineScreen
+from app.chat.widgets.closing_card import ClosingCard
+from app.chat.widgets.curve_plots import CurvePlots
 from app.chat.widgets.hardware_card import HardwareCard
-from app.chat.widgets.job_view import JobView
+from app.chat.widgets.job_view import STARTING, JobView
 from app.chat.widgets.model_list import ModelList
 from app.chat.widgets.step_rail import StepRail
 from app.chat.widgets.tiny_notice import TinyNotice
+from app.closing import Lossless
+from app.ranking import Known, ranked
 from app.setup import Setup, Step
+from app.surroundings import surroundings
+from app.wizard_texts import Words, words
+from runtime import machine
+from runtime.protocol.commands import Prepare
 from runtime.protocol.events import Event
+from runtime.sources import catalogue
+from runtime.sources.speed import lossless_tokens_per_s, tokens_per_s
 
-# Title and explanation of every step.
-TEXTS = {
-    Step.HARDWARE: ("This machine", "Enter goes on to the choice of a model."),
-    Step.MODEL: (
-        "Choose a model",
-        "Enter takes the marked one; the first needs no hub. Memory: on the device at 4 bits.",
-    ),
-    Step.PREPARE: (
-        "Fetch and prepare {model}",
-        "The weights are fetched, stored losslessly as INT8-X, and quantised with a correction kept aside. "
-        "Esc goes back; finished pieces are kept and the next start continues with them.",
-    ),
-    Step.TUNE: (
-        "Tune {model} on this device",
-        "Measures how much correction fits into which slowdown, so that the slider works. "
-        "Esc leaves it for later; until then the slider stays as it was, off for a new model.",
-    ),
+# Where each step is shown.
+SHOWN = {
+    "#hardware-step": (Step.HARDWARE,),
+    "#model-step": (Step.MODEL,),
+    "#job-step": (Step.PREPARE, Step.TUNE),
+    "#curves-step": (Step.TUNE,),
+    "#closing-step": (Step.READY,),
 }
 
 
@@ -44,43 +45,78 @@ class WizardScreen(EngineScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "forward", "Continue"),
+        Binding("p", "pause", "Pause / go on"),
+        Binding("r", "again", "Measure again"),
         Binding("escape", "leave", "Leave this step", priority=True),
+    ]
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [  # noqa: RUF012
+        (0, "-tiny-height"),
+        (8, "-low"),
+        (14, "-short"),
+        (24, "-tall"),
     ]
     AUTO_FOCUS = ""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__()
         self.setup = setup
+        self._known = Known()
         self._shown: Step | None = None
+        self._said = Words("", "")
+        self._keys_of: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """The rail, and every step's widget; one of them is displayed."""
+        """The rail, and every step's widgets; those of one step are displayed."""
         with Vertical(id="wizard"):
             yield StepRail(id="rail")
             yield Static(id="step-title", markup=False)
             yield Static(id="step-text", markup=False)
-            with VerticalScroll(id="hardware-step", can_focus=False):
+            with VerticalScroll(id="hardware-step"):
                 yield HardwareCard(id="hardware")
-            yield ModelList(self.chat_app.catalogue, self.chat_app.ready_models, id="model-step")
+            yield ModelList(id="model-step")
             yield JobView(id="job-step")
+            yield CurvePlots(id="curves-step")
+            with VerticalScroll(id="closing-step"):
+                yield ClosingCard(id="closing")
             yield Static(id="step-problem", markup=False)
             yield Footer(compact=True, show_command_palette=False)
         yield TinyNotice()
 
     def on_mount(self) -> None:
-        """Begin with the present step."""
+        """Begin with the present step, or with what an earlier run has begun where no model is ready."""
+        self.setup.hardware = machine.glance()
+        self._look_at_models()
+        if self.setup.step is Step.HARDWARE and self._known.begun and not self._known.ready:
+            self.setup.resume(*self._known.begun[0])
         self._enter()
 
     def engine_event(self, event: Event) -> None:
         """Let the setup take the event, then show what it made of it."""
         self.setup.push(event)
         if self.setup.step is not self._shown:
+            if self._shown is Step.PREPARE and self.setup.prepared:
+                unfinished.forget(self.setup.source)
             self._enter()
         self._show()
 
+    # Actions
+
     def action_forward(self) -> None:
-        """Continue, or try a failed step again."""
+        """Continue, begin what waits, or try a failed step again."""
         self.setup.forward()
+        self._enter()
+
+    def action_pause(self) -> None:
+        """Let preparing rest, or go on with it."""
+        if self.setup.waiting:
+            self._enter()
+        else:
+            self.chat_app.send(self.setup.pause())
+            self._show()
+
+    def action_again(self) -> None:
+        """Measure the machine again, or the model."""
+        self.setup.measure_again()
         self._enter()
 
     def action_leave(self) -> None:
@@ -96,50 +132,108 @@ class WizardScreen(EngineScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enter belongs to the list in the model step, and to nothing while a job runs."""
+        setup = self.setup
         if action == "forward":
-            return self.setup.step is not Step.MODEL and not (
-                self.setup.running and self.setup.step in (Step.PREPARE, Step.TUNE)
-            )
+            return setup.step is not Step.MODEL and not setup.working
+        if action == "pause":
+            return setup.step is Step.PREPARE and (setup.waiting or bool(setup.running))
+        if action == "again":
+            return setup.step is Step.READY or (setup.step is Step.HARDWARE and setup.measured)
         return True
 
     @on(ModelList.Chosen)
     def _chosen(self, event: ModelList.Chosen) -> None:
-        self.setup.choose(event.name)
+        self.setup.choose(event.source, event.base)
         self._enter()
 
+    @on(ModelList.Doubtful)
+    def _doubtful(self, event: ModelList.Doubtful) -> None:
+        self.setup.problem = event.warning
+        self._show()
+
+    # Showing
+
     def _enter(self) -> None:
-        """Show a step and start its work."""
-        step = self._shown = self.setup.step
+        """Show a step and start its work, unless that waits."""
+        step = self.setup.step
+        came, self._shown = step is not self._shown, step
         if step is Step.FINISHED:
             self.chat_app.finish_setup(self.setup)
             return
         problem = self.setup.problem
-        self.chat_app.send(self.setup.start())
+        if not (self.setup.waiting and came):
+            self._start()
         if step is Step.MODEL:
             self.setup.problem = problem
-            self.query_one(ModelList).focus_list()
-        else:
-            self.set_focus(None)
-        self.query_one("#hardware-step").display = step is Step.HARDWARE
-        self.query_one(ModelList).display = step is Step.MODEL
-        self.query_one(JobView).display = step in (Step.PREPARE, Step.TUNE)
+            self._look_at_models()
+        for selector, steps in SHOWN.items():
+            self.query_one(selector).display = step in steps
+        self.query_one("#job-step").set_class(step is Step.TUNE, "-brief")
         self.query_one(StepRail).show(step)
         self._show()
+        if came:
+            self._focus(step)
+
+    def _start(self) -> None:
+        command = self.setup.start()
+        if isinstance(command, Prepare):
+            unfinished.note(command.model)
+        self.chat_app.send(command)
+
+    def _focus(self, step: Step) -> None:
+        if step is Step.MODEL:
+            self.query_one(ModelList).focus_list()
+        elif step in (Step.HARDWARE, Step.READY):
+            self.query_one("#hardware-step" if step is Step.HARDWARE else "#closing-step").focus()
+        else:
+            self.set_focus(None)
+
+    def _look_at_models(self) -> None:
+        self._known = Known(tuple(self.chat_app.ready_models), unfinished.begun())
 
     def _show(self) -> None:
-        if self.setup.step is Step.FINISHED:
-            return
-        title, text = TEXTS[self.setup.step]
-        self.query_one("#step-title", Static).update(title.format(model=self.setup.model))
-        self.query_one("#step-text", Static).update(text)
-        self.query_one("#step-problem", Static).update(self._problem())
-        self.query_one(JobView).show(self.setup.progress)
-        if self.setup.hardware is not None:
-            self.query_one(HardwareCard).show(self.setup.hardware)
-        self.refresh_bindings()
+        setup = self.setup
+        self._say(words(setup))
+        match setup.step:
+            case Step.HARDWARE:
+                self.query_one(HardwareCard).show(setup.hardware or {}, setup.measured)
+            case Step.MODEL:
+                self._show_models()
+            case Step.PREPARE | Step.TUNE:
+                self.query_one(JobView).show(setup.progress, "" if setup.waiting else STARTING)
+                self.query_one(CurvePlots).show(setup.findings)
+            case Step.READY:
+                self.query_one(ClosingCard).show(setup.findings, self._lossless(), self._here())
+        state = (setup.step, setup.working, setup.waiting, setup.measured)
+        if state != self._keys_of:
+            self._keys_of = state
+            self.refresh_bindings()
 
-    def _problem(self) -> str:
-        if self.setup.stopping:
-            return "Stopping at the next safe point…"
-        retry = self.setup.problem and self.setup.step in (Step.HARDWARE, Step.PREPARE, Step.TUNE)
-        return f"{self.setup.problem} Enter tries again." if retry else self.setup.problem
+    def _say(self, said: Words) -> None:
+        """Texts are laid out anew only when they change: reports come many times a second."""
+        for name in ("title", "text", "problem"):
+            if getattr(said, name) != getattr(self._said, name):
+                self.query_one(f"#step-{name}", Static).update(getattr(said, name))
+        self._said = said
+
+    def _show_models(self) -> None:
+        around = surroundings(self.setup.hardware or {}) if self.setup.measured else None
+        default = catalogue.default().name
+        self.query_one(ModelList).show(ranked(self.chat_app.catalogue, default, self._known, around))
+
+    def _here(self) -> str:
+        """Where the slider stands."""
+        return format.percent(self.chat_app.settings.slowdown_pct)
+
+    def _lossless(self) -> Lossless:
+        """What is known of the slider's last stop for this model."""
+        loaded, entry = self.chat_app.session.loaded, catalogue.find(self.setup.model)
+        around = surroundings(self.setup.hardware or {}) if self.setup.measured else None
+        offers = ranked([entry], entry.name, Known(), around) if entry else []
+        fits = next((offer.fit.lossless for offer in offers if offer.fit), None)
+        if loaded is not None and loaded.model == self.setup.model:
+            fits = loaded.lossless
+        if entry is None or around is None or around.rates is None:
+            return Lossless(fits)
+        base = tokens_per_s(entry.shape, self.setup.base, around.rates)
+        return Lossless(fits, lossless_tokens_per_s(entry.shape, around.rates) / base)

@@ -14,7 +14,7 @@ TITLES = {
     Step.MODEL: "Model",
     Step.PREPARE: "Fetch & prepare",
     Step.TUNE: "Tune",
-    Step.FINISHED: "Chat",
+    Step.READY: "Chat",
 }
 MIN_WIDE = 70
 

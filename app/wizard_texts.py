@@ -1,0 +1,74 @@
+"""What the wizard says at every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.setup import Setup, Step
+from app.text import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A step's title, what it is about, and what must be said now."""
+
+    title: str
+    text: str
+    problem: str = ""
+
+
+_TEXTS = {
+    Step.HARDWARE: Words("This machine", "Enter goes on to the choice of a model, r measures again."),
+    Step.MODEL: Words("Choose a model", "What fits best comes first; Enter takes the marked one."),
+    Step.PREPARE: Words(
+        "Fetch and prepare {model}",
+        "Weights are fetched, stored losslessly as INT8-X, and quantised with a correction kept aside. "
+        "p pauses, Esc goes back; what is done is kept.",
+    ),
+    Step.TUNE: Words(
+        "Tune {model} on this device",
+        "Measures how much correction fits into which slowdown: that is what the slider moves. "
+        "Esc leaves it for later, and the chat works without.",
+    ),
+    Step.READY: Words(
+        "{model} is ready",
+        "What the slider gives on this machine; F7 and F8 move it. Enter begins the chat, r tunes again.",
+    ),
+    Step.FINISHED: Words("", ""),
+}
+_BEGUN = Words(
+    "Continue preparing {model}",
+    "An earlier run has begun with it, and what is on disk is used.",
+    "Enter or p goes on, Esc chooses another model.",
+)
+_PAUSED = "Paused, what is there is kept. Enter or p goes on, Esc goes back."
+_OFFERED = "Enter measures now, Esc leaves it: the slider is off until then, and the chat works."
+
+
+def words(setup: Setup) -> Words:
+    """The texts of the present step in its present state."""
+    if setup.step is Step.PREPARE and setup.waiting and not setup.progress.steps:
+        chosen = _BEGUN
+    else:
+        chosen = _TEXTS[setup.step]
+    text = (
+        f"{_reason(setup.reason)} {chosen.text}" if setup.step is Step.TUNE and setup.reason else chosen.text
+    )
+    title = chosen.title.format(model=one_line(setup.model))
+    return Words(title, text, _problem(setup) or chosen.problem)
+
+
+def _problem(setup: Setup) -> str:
+    if setup.stopping:
+        return f"{'Pausing' if setup.pausing else 'Stopping'} at the next safe point…"
+    if setup.waiting and setup.step is Step.TUNE:
+        return _OFFERED
+    if setup.waiting and setup.progress.steps:
+        return _PAUSED
+    retry = setup.problem and setup.step in (Step.HARDWARE, Step.PREPARE, Step.TUNE)
+    return f"{setup.problem} Enter tries again." if retry else setup.problem
+
+
+def _reason(reason: str) -> str:
+    text = one_line(reason)
+    return f"{text[:1].upper()}{text[1:]}."

@@ -10,6 +10,13 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 NEWLINE_KEYS = ("shift+enter", "ctrl+j", "alt+enter")
+# What the text area does with a key that types nothing.
+EDITS = {
+    key.strip(): binding.action
+    for binding in TextArea.BINDINGS
+    if isinstance(binding, Binding)
+    for key in binding.key.split(",")
+}
 
 
 class Prompt(TextArea):
@@ -78,5 +85,10 @@ class Prompt(TextArea):
             event.stop()
             event.prevent_default()
             self.insert("\n")
+        elif event.key in EDITS:
+            # By the usual way, over all parents, it would come behind a letter that was typed after it.
+            event.stop()
+            event.prevent_default()
+            await self.run_action(EDITS[event.key])
         else:
             await super()._on_key(event)

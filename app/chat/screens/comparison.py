@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -24,6 +25,8 @@ from runtime.protocol.commands import Command, Generate, Stop
 from runtime.protocol.events import Event
 
 REFRESH_S = 0.1
+# A long text takes longer to draw, and the engine may need the processor.
+REFRESH_S_PER_CHARACTER = 1 / 40_000
 TITLE = "One question, two positions"
 HELP = "Enter compares · Tab and arrows move a position · both have the same seed"
 SAME = "Both answers are the same, letter for letter."
@@ -60,6 +63,7 @@ class ComparisonScreen(EngineScreen):
         self._question, self._begin = question, begin
         self._chosen: int | None = None
         self._leaving = False
+        self._drawn_at = 0.0
 
     def compose(self) -> ComposeResult:
         """Question, two panes, one line of help."""
@@ -78,7 +82,7 @@ class ComparisonScreen(EngineScreen):
     def on_mount(self) -> None:
         """Begin, or wait for a question. The chat's figures are not those of what is written here."""
         self.chat_app.session.slider.lent = True
-        self.set_interval(REFRESH_S, self._show)
+        self.set_interval(REFRESH_S, self._tick)
         if self._begin:
             self.action_compare()
 
@@ -202,6 +206,13 @@ class ComparisonScreen(EngineScreen):
     def _tell(self, text: str) -> None:
         self.query_one("#comparison-help", Static).update(text)
 
+    def _tick(self) -> None:
+        answer = self.comparison.running
+        pause = len(answer.text) * REFRESH_S_PER_CHARACTER if answer else 0.0
+        if time.monotonic() - self._drawn_at >= pause:
+            self._show()
+
     def _show(self) -> None:
+        self._drawn_at = time.monotonic()
         for pane in self.query(ComparisonPane):
             pane.show()

@@ -55,7 +55,8 @@ class ComparisonPane(Vertical):
     def show(self) -> None:
         """Draw what changed; the newest text stays in view while it grows, unless the user scrolled up."""
         answer, at = self._comparison.answer(self._side), self._comparison.difference
-        seen = (id(answer), at, answer and (len(answer.text), answer.ended, answer.stats), self._idle())
+        grown = answer and (len(answer.text), answer.ended, answer.stats)
+        seen = (self._comparison.sides[self._side], id(answer), at, grown, self._idle())
         if seen == self._shown:
             return
         self._shown = seen
@@ -102,8 +103,13 @@ class ComparisonPane(Vertical):
     def _text(self, answer: Answer | None, at: int | None) -> Text:
         if answer is None:
             return Text()
-        if at is None:
-            return Text(neutralise(answer.text))
+        text = Text(neutralise(answer.text)) if at is None else self._marked(answer, at)
+        if answer.failure:
+            text.append("\n\n" if text else "").append(neutralise(answer.failure), self._style("failure"))
+        return text
+
+    def _marked(self, answer: Answer, at: int) -> Text:
+        """The text with the word in which it parts from the other one."""
         start = max(answer.text.rfind(blank, 0, at) for blank in " \n") + 1
         ends = [end for blank in " \n" if (end := answer.text.find(blank, at)) >= 0]
         end = min(ends, default=len(answer.text))
@@ -117,11 +123,11 @@ class ComparisonPane(Vertical):
 
 def _facts(answer: Answer) -> list[Fact]:
     facts = []
-    if ending := Turn("", finish_reason=answer.reason, failure=neutralise(answer.failure)).ending:
+    if ending := "failed" if answer.failure else Turn("", finish_reason=answer.reason).ending:
         facts.append(Fact(0, "", ending, style="failure" if answer.failure else "value"))
     stats = answer.stats
     if stats is None:
-        return facts or [Fact(0, "", "writing")]
+        return facts or [Fact(0, "", "done" if answer.ended else "writing")]
     facts.append(Fact(1, "", format.speed(stats.decode_tokens_per_s)))
     if not stats.lossless:
         measured = stats.slowdown_measured_pct

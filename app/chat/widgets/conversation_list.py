@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from rich.text import Text
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.events import Resize
 from textual.message import Message
+from textual.style import Style
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
@@ -61,14 +62,14 @@ class ConversationList(OptionList):
         for entry in page.entries:
             if (now := dates.day(entry.updated, self._found.now)) != day:
                 day = now
-                yield Option(Text(day, self._style("day")), disabled=True)
+                yield Option(Content.assemble((day, self._style("day"))), disabled=True)
             yield Option(line(entry, width, self._found, self._style), entry.id)
         if page.total > len(page.entries):
             rest = format.number(page.total - len(page.entries))
-            yield Option(Text(f"▼ {rest} older", self._style("day")), _MORE)
+            yield Option(Content.assemble((f"▼ {rest} older", self._style("day"))), _MORE)
 
-    def _style(self, part: str) -> str:
-        return str(self.get_component_rich_style(f"history--{part}", partial=True))
+    def _style(self, part: str) -> Style:
+        return self.get_visual_style(f"history--{part}", partial=True)
 
     def on_resize(self, event: Resize) -> None:
         """Lines are as wide as the list."""

@@ -14,10 +14,13 @@ _ASK = (
     "F7 and F8 move the slider, also while an answer is written:\n"
     "left is faster, right is closer to the full model."
 )
+_ASK_SERVER = "[b]Ask anything[/b]\n\nA server answers; the slider needs a model on this machine."
 
 
 def greeting(session: ChatSession) -> str:
     """Markup for an empty transcript; what is noteworthy about a loaded model stands below it."""
-    text = {Phase.EMPTY: _NO_MODEL, Phase.BROKEN: _BROKEN}.get(session.phase, _ASK)
-    note = session.loaded.note if session.loaded else ""
+    loaded = session.loaded
+    ask = _ASK_SERVER if loaded and loaded.device.startswith("server ") else _ASK
+    text = {Phase.EMPTY: _NO_MODEL, Phase.BROKEN: _BROKEN}.get(session.phase, ask)
+    note = loaded.note if loaded else ""
     return f"{text}\n\n{escape(one_line(note))}" if note else text

@@ -20,7 +20,7 @@ from app.chat.screens.base import EngineScreen
 from app.chat.screens.chat import ChatScreen
 from app.chat.screens.wizard import WizardScreen
 from app.history import History, Recorder
-from app.link import EngineLink
+from app.link import EngineClient, EngineLink
 from app.models import first_ready
 from app.session import Phase
 from app.setup import Setup, Step
@@ -46,13 +46,24 @@ class ChatApp(BesideApp, PausingApp):
         Binding("ctrl+q", "quit", "Quit", key_display="^q", priority=True, id="quit"),
     ]
 
-    def __init__(self, given_loading: Mapping[str, Any] | None = None) -> None:
-        """`given_loading`: fields of a `Loading` that go before the settings, for this run alone."""
+    def __init__(
+        self,
+        given_loading: Mapping[str, Any] | None = None,
+        client: EngineClient | None = None,
+        model: str = "",
+    ) -> None:
+        """`given_loading`: fields of a `Loading` that go before the settings, for this run alone.
+
+        `client`: a server that answers in the local engine's place, with its `model` of this name; an empty
+        name leaves the choice to it.
+        """
         super().__init__()
         self.session = self.begin_session(given_loading or {})
         self.history, _ = History.open()
         self.session.journal = self._recorder = Recorder(self.history, self._not_kept)
-        self.link = EngineLink(self._on_engine)
+        self.link = EngineLink(self._on_engine, client)
+        self.local = client is None
+        self._first_model = model
         self.catalogue = catalogue.load()
         self._interrupted_at = float("-inf")
 
@@ -62,8 +73,8 @@ class ChatApp(BesideApp, PausingApp):
         """Straight to the chat when a model is there, else to the wizard."""
         self.settle()
         self.push_screen(ChatScreen())
-        model = first_ready(self.settings.model, self.ready_models)
-        if model:
+        model = first_ready(self.settings.model, self.ready_models) if self.local else self._first_model
+        if model or not self.local:
             self._load(model)
         else:
             self.open_setup()
@@ -134,11 +145,22 @@ class ChatApp(BesideApp, PausingApp):
 
     def open_setup(self) -> None:
         """The wizard from its first step, or at the choice of a model where one is there already."""
+        if self._needs_local_engine():
+            return
         self.push_screen(WizardScreen(Setup(Step.MODEL if self.ready_models else Step.HARDWARE)))
 
     def open_tuning(self, model: str) -> None:
         """The wizard at its tuning step."""
+        if self._needs_local_engine():
+            return
         self.push_screen(WizardScreen(Setup(Step.TUNE, model)))
+
+    def _needs_local_engine(self) -> bool:
+        """Whether a server answers, so that there is nothing to set up; told then."""
+        if not self.local:
+            words = "A server answers. Start decdec-chat without --server for this."
+            self.notify(words, severity="warning", markup=False)
+        return not self.local
 
     def close_setup(self) -> None:
         """Leave the wizard; the chat keeps the model it has."""
@@ -158,7 +180,7 @@ class ChatApp(BesideApp, PausingApp):
 
     def _offer_tuning(self, event: Loaded) -> None:
         """An interrupted set-up goes on at its tuning, unless that was declined."""
-        untuned = event.untuned_reason and event.model not in self.settings.untuned
+        untuned = self.local and event.untuned_reason and event.model not in self.settings.untuned
         if untuned and isinstance(self.screen, ChatScreen) and not self.session.busy:
             self.open_tuning(event.model)
 
@@ -204,4 +226,6 @@ class ChatApp(BesideApp, PausingApp):
         if isinstance(screen, ChatScreen):
             for action in ACTIONS:
                 yield SystemCommand(action.title, action.help, getattr(screen, f"action_{action.name}"))
-        yield from (c for c in super().get_system_commands(screen) if c.title not in ("Quit", "Keys", "Theme"))
+        yield from (
+            c for c in super().get_system_commands(screen) if c.title not in ("Quit", "Keys", "Theme")
+        )

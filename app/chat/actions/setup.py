@@ -6,6 +6,7 @@ from textual import on
 
 from app.chat.actions.base import ChatActionsBase
 from app.chat.screens.models import ModelsScreen
+from app.chat.screens.server_models import ServerModelsScreen
 from app.chat.widgets.pull_line import PullLine
 from app.models import Target, prepared_like, target
 from runtime.errors import DecdecError
@@ -20,6 +21,9 @@ class SetupActions(ChatActionsBase):
 
     def action_models(self, name: str = "") -> None:
         """Load the model of a name, or show the models where none, or none that is prepared, is named."""
+        if not self.chat_app.local:
+            self._server_models(name)
+            return
         if not name:
             self.app.push_screen(ModelsScreen())
             return
@@ -29,6 +33,14 @@ class SetupActions(ChatActionsBase):
             self.warn(error.sentence)
             return
         self._take(found)
+
+    def _server_models(self, name: str) -> None:
+        if not self.may_leave():
+            return
+        if name:
+            self.send(self.session.load(name))
+        else:
+            self.app.push_screen(ServerModelsScreen())
 
     def _take(self, found: Target) -> None:
         if not found.prepared:

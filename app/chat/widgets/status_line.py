@@ -70,10 +70,10 @@ class StatusLine(Widget):
         style = self._style("warn" if share >= WARN_SHARE else "value")
         wide = self.content_size.width >= WIDE
         text = Text().append("context " if wide else "ctx ", self._style("label"))
-        if wide:
+        if wide and limit:
             full = min(BAR_CELLS, round(share * BAR_CELLS + 0.4 * (used > 0)))
             text.append("▰" * full, style).append("▱" * (BAR_CELLS - full), self._style("label")).append(" ")
-        return text.append(f"{used}/{limit}", style)
+        return text.append(f"{used}/{limit}" if limit else f"{used}", style)
 
     def _device(self) -> Text:
         loaded = self.session.loaded

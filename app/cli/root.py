@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from app.cli.bench import bench
+from app.cli.chats import chats
 from app.cli.doctor import doctor
 from app.cli.evaluate import evaluate
 from app.cli.export import export
@@ -73,5 +74,6 @@ for command in (
     bench,
     doctor,
     settings,
+    chats,
 ):
     cli.add_command(command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
@@ -45,6 +45,16 @@ def export(conversation: Conversation, wish: str = "") -> Path:
     if path.suffix.lower() == JSON:
         return write(path, document.encode([conversation]))
     return write(path, markdown.document(conversation).encode("utf-8", "replace"))
+
+
+def export_all(conversations: Collection[Conversation], wish: str) -> Path:
+    """Write many conversations into one .json file. Gives the file."""
+    if not conversations:
+        raise DecdecError("There is nothing to export")
+    path = _expanded(wish)
+    if path.suffix.lower() != JSON:
+        raise DecdecError(f"{_shown(path)} cannot be written", "many conversations need a .json file")
+    return write(path, document.encode(conversations))
 
 
 def write(path: Path, data: bytes) -> Path:

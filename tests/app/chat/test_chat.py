@@ -4,9 +4,7 @@ import tomllib
 
 import pytest
 
-from app.actions import ACTIONS
 from app.chat.screens.chat import ChatScreen
-from app.chat.screens.help import HelpScreen
 from app.chat.screens.system_prompt import SystemPromptScreen
 from app.chat.widgets.prompt import Prompt
 from app.chat.widgets.transcript import Transcript
@@ -245,20 +243,6 @@ async def test_every_action_is_in_the_palette():
     async with running() as (app, _):
         titles = {command.title for command in app.get_system_commands(app.screen)}
         assert {"Stop", "Faster", "Better", "New chat", "System prompt", "Models", "Tune", "Quit"} <= titles
-
-
-async def test_help_shows_every_action_and_closes():
-    async with running(size=(100, 60)) as (app, pilot):
-        await pilot.press("f1")
-        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        await until(pilot, lambda: any("End the answer" in line for line in seen(app)))
-        screen = "\n".join(seen(app))
-        for action in ACTIONS:
-            assert action.help[:30] in screen
-            assert action.slash in screen
-        assert "channels corrected" in screen
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, ChatScreen))
 
 
 async def test_settings_and_options_say_how_a_model_is_loaded_and_its_note_is_shown(worker):

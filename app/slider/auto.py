@@ -10,7 +10,7 @@ from statistics import fmean
 
 from app.slider.path import Path
 from app.slider.position import LOSSLESS, Position
-from app.slider.speeds import MIN_TOKENS, Speeds
+from app.slider.speeds import MIN_TOKENS, Speeds, excess
 from runtime.protocol.events import Stats
 
 # The engine tells the speed of the last 1.5 s: until then a report still knows the position before.
@@ -105,7 +105,7 @@ class Auto:
             self._lossless_share = speeds.lossless / speeds.base
         if position.lossless and self._lossless_share is None:
             return position
-        return self._best(speeds.base, 1.0)
+        return self._best(speeds.base, speeds.excess or 1.0)
 
     def stop(self) -> None:
         """The user moves the slider again."""
@@ -190,11 +190,9 @@ class Auto:
             self._errors, self._erred_at = self._errors - 1, self._written_s
 
     def _excess(self, position: Position) -> float:
-        """How many times what was promised the corrections cost here; at least once."""
-        promised = self._path.at(position.pct).slowdown_pct
-        if position.lossless or promised < 1.0 or not self._dwell.reports:
-            return 1.0
-        return max(1.0, self._dwell.cost() / promised)
+        """How many times what was promised the corrections cost here."""
+        promised = 0.0 if position.lossless else self._path.at(position.pct).slowdown_pct
+        return excess(self._dwell.cost(), promised) or 1.0
 
     def _best(self, base: float, excess: float, lossless: bool = True) -> Position:
         """The best position that promises the floor and the margin; the free end if none does."""

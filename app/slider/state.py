@@ -76,7 +76,7 @@ class SliderState:
         new, first = self._progress.push(stats)
         if self.lent:
             if new:
-                self.speeds.learn(stats)
+                self.speeds.learn(stats, self.path)
             return
         self._stats = stats
         if not new:
@@ -94,7 +94,7 @@ class SliderState:
         """A report of new tokens at the target."""
         self._settled = self._settled or now - self._moved_at >= SETTLE_S
         if self._settled:
-            self.speeds.learn(stats)
+            self.speeds.learn(stats, self.path)
             self._above = self._above + 1 if _above_target(stats) else 0
         wanted = self.auto.reported(stats, self.position, new, now)
         if self._set(wanted):

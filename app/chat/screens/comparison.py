@@ -136,14 +136,18 @@ class ComparisonScreen(EngineScreen):
         for pane in self.query(ComparisonPane):
             pane.page(direction)
 
+    def action_stop(self) -> None:
+        """End what is being written, and stay."""
+        self._send(self.comparison.stop())
+        self._changed()
+
     def action_leave(self) -> None:
         """Close as soon as the engine has stopped, which takes one token; a second time, at once."""
         if self.comparison.running is None or self._leaving:
             self._close()
             return
         self._leaving = True
-        self._send(self.comparison.stop())
-        self._changed()
+        self.action_stop()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that would do nothing now are not shown."""

@@ -56,7 +56,8 @@ class ComparisonPane(Vertical):
         """Draw what changed; the newest text stays in view while it grows, unless the user scrolled up."""
         answer, at = self._comparison.answer(self._side), self._comparison.difference
         grown = answer and (len(answer.text), answer.ended, answer.stats)
-        seen = (self._comparison.sides[self._side], id(answer), at, grown, self._idle())
+        rail = (self._comparison.sides[self._side], self._slider.path, self._slider.has_lossless)
+        seen = (rail, id(answer), at, grown, self._idle())
         if seen == self._shown:
             return
         self._shown = seen

@@ -47,11 +47,17 @@ class EndingView(Static):
             self.update("…")
             return
         told = Content(facts.of(turn, self._place))
-        self.update(Content("  ").join([told, self._tools(keys)]) if tools else told)
+        self.update(self._with_tools(told, keys) if tools else told)
 
     def action_tool(self, name: str) -> None:
         """A word was clicked."""
         self.post_message(self.ToolUsed(self._turn, name))
+
+    def _with_tools(self, told: Content, keys: bool) -> Content:
+        """Facts and tools, or tools alone where both need more than a line: looking moves nothing."""
+        tools = self._tools(keys)
+        both = Content("  ").join([told, tools])
+        return both if both.cell_length <= self.content_size.width else tools
 
     def _tools(self, keys: bool) -> Content:
         return Content(" ").join(
@@ -61,7 +67,10 @@ class EndingView(Static):
         )
 
     def _word(self, key: str, word: str, keys: bool) -> str:
-        return f"{_KEY_NAMES.get(key, key)} {word} " if keys else word
+        # Key and word stay together where the line is broken.
+        return (
+            f"{_KEY_NAMES.get(key, key)}\u00a0{word}\u00a0".replace("go on", "go\u00a0on") if keys else word
+        )
 
     def _offers(self, name: str) -> bool:
         """Whether it would do anything here."""

@@ -13,9 +13,10 @@ from app.job_progress import JobProgress
 from app.text import one_line
 from runtime.protocol.events import Progress
 
-MIN_BAR, MAX_BAR = 10, 48
+MIN_BAR, MAX_BAR, MAX_STRIP = 10, 48, 96
 # Cells of a step's title, and of what stands beside its bar.
-TITLE_CELLS, BESIDE = 15, 24
+TITLE_CELLS, BESIDE = 15, 27
+MARK = 2
 # Below this width titles are not aligned.
 NARROW = 50
 STARTING = "Starting the engine…"
@@ -91,7 +92,7 @@ class JobView(Widget):
             return self._text("figures", "working…"), format.amount(event)
         if event.unit != "blocks":
             return self._bar(event.done / event.total), format.amount(event)
-        found = strip(event, self._room)
+        found = strip(event, min(max(self.content_size.width - TITLE_CELLS - MARK, MIN_BAR), MAX_STRIP))
         parts = {"done": "done", "half": "bar", "open": "rail"}
         return Text().join(self._text(parts[part], chars) for chars, part in found.runs), found.words
 

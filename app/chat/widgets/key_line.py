@@ -1,4 +1,4 @@
-"""The keys that a person needs most, below the chat; each is a button too."""
+"""The keys that a person needs most, below the chat; each word is a button too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GAP = "  "
 class KeyLine(Widget):
     """Keys of the actions that belong here, as far as there is room; `stop` while it does something."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"keys--key", "keys--word"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"keys--key"}
 
     def __init__(self, keymap: Keymap, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -47,12 +47,8 @@ class KeyLine(Widget):
     def _item(self, action: Action) -> Content:
         key = self._keymap.label(action).partition(",")[0].replace("Ctrl+", "^")
         click = f"@click=screen.{action.name}" if action.name != "quit" else "@click=app.quit"
-        parts = [self._part("key", click, key), Content(" "), self._part("word", click, action.title)]
-        return Content.assemble(*parts)
-
-    def _part(self, part: str, click: str, text: str) -> Content:
-        style = self.get_visual_style(f"keys--{part}").markup_tag
-        return Content.from_markup(f"[{style} {click}]$text[/]", text=text)
+        word = Content.from_markup(f"[{click}]$word[/]", word=action.title)
+        return Content.assemble(Content.styled(key, self.get_visual_style("keys--key")), " ", word)
 
 
 # Where there is no room for all, the first ones are shown.

@@ -49,6 +49,8 @@ class PullLine(Widget):
             if newest.total:
                 text.append(self._bar(newest.done / newest.total))
             text.append(f"  {format.pace(newest)}", self._style("facts"))
+        else:
+            text.append("  starting…", self._style("facts"))
         if pulls.waiting:
             text.append(f"  · {len(pulls.waiting)} more", self._style("facts"))
         return text

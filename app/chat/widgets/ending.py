@@ -67,10 +67,7 @@ class EndingView(Static):
         )
 
     def _word(self, key: str, word: str, keys: bool) -> str:
-        # Key and word stay together where the line is broken.
-        return (
-            f"{_KEY_NAMES.get(key, key)}\u00a0{word}\u00a0".replace("go on", "go\u00a0on") if keys else word
-        )
+        return f"{_KEY_NAMES.get(key, key)} {word} " if keys else word
 
     def _offers(self, name: str) -> bool:
         """Whether it would do anything here."""

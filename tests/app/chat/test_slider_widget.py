@@ -57,7 +57,8 @@ async def test_it_moves_during_an_answer_and_shows_what_was_measured(worker):
         await until(pilot, lambda: "measured 4.8 %" in readout(app))
         assert "target 5 %  about 95 tok/s" in readout(app)
         assert "channels corrected" in readout(app)
-        await until(pilot, lambda: any("│" in line and "ms/tok" in line for line in seen(app)))
+        await until(pilot, lambda: app.session.slider.times.before is not None)
+        await until(pilot, lambda: any("ms/tok" in line and " ms a token, " in line for line in seen(app)))
         await pilot.press("escape")
 
 

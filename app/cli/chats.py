@@ -51,7 +51,7 @@ def _named(history: History, name: str) -> Entry:
     found = entries[:1] if name == _LAST else [e for e in entries if name and e.id.startswith(name)]
     if len(found) != 1:
         why = "none is called so" if not found else f"{len(found)} begin so"
-        raise DecdecError(f"No conversation {one_line(name)}", why, "decdec-chat chats list shows all")
+        raise DecdecError(f"No conversation {one_line(name)}", why, "see decdec-chat chats list")
     return found[0]
 
 
@@ -129,7 +129,7 @@ def import_(file: str) -> None:
     with _history() as history:
         for conversation in conversations:
             history.add(conversation)
-        history.index(sum(len(each.all_turns) for each in conversations))
+        history.index()
     click.echo(f"{len(conversations)} imported.")
 
 

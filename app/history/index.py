@@ -25,18 +25,24 @@ def behind(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute(changed).fetchone()[0])
 
 
-def refresh(connection: sqlite3.Connection, limit: int, growing: bool = False) -> None:
-    """Index up to `limit` turns and titles that changed; with `growing` answers too that have no end yet."""
-    for number, text in connection.execute(f"{_TITLES} WHERE indexed = 0 LIMIT ?", (limit,)).fetchall():
+def refresh(connection: sqlite3.Connection, limit: int) -> bool:
+    """Index up to `limit` changed titles and as many changed turns that ended; whether there may be more."""
+    titles = connection.execute(f"{_TITLES} WHERE indexed = 0 LIMIT ?", (limit,)).fetchall()
+    for number, text in titles:
         connection.execute(_PUT, (-number, tokens(text)))
         connection.execute("UPDATE conversations SET indexed = 1 WHERE number = ?", (number,))
     ended = f"{_TURNS} WHERE indexed = 0 AND NOT {_OPEN} LIMIT ?"
-    for number, text in connection.execute(ended, (limit,)).fetchall():
+    turns = connection.execute(ended, (limit,)).fetchall()
+    for number, text in turns:
         connection.execute(_PUT, (number, tokens(text)))
         connection.execute("UPDATE turns SET indexed = 1 WHERE number = ?", (number,))
-    if growing:
-        for number, text in connection.execute(f"{_TURNS} WHERE {_OPEN}").fetchall():
-            connection.execute(_PUT, (number, tokens(text)))
+    return max(len(titles), len(turns)) == limit
+
+
+def refresh_growing(connection: sqlite3.Connection) -> None:
+    """Index answers that have no end yet as they are now; they stay to be indexed."""
+    for number, text in connection.execute(f"{_TURNS} WHERE {_OPEN}").fetchall():
+        connection.execute(_PUT, (number, tokens(text)))
 
 
 def remove(connection: sqlite3.Connection, numbers: Iterable[int]) -> None:

@@ -21,6 +21,8 @@ from runtime.errors import DecdecError
 KEPT_DELETED_S = 7 * 24 * 3600
 # Rows that a search brings into the index before it looks: about a second's work.
 BACKLOG = 4000
+# Rows that are indexed in one transaction, so that nobody who writes has to wait for long.
+AT_ONCE = 200
 
 
 class History:
@@ -104,11 +106,14 @@ class History:
             elif number := writing.emptied(connection, conversation.id):
                 self._forget(connection, [-number])
 
-    def index(self, limit: int, growing: bool = False) -> None:
-        """Bring up to `limit` changed turns into the full-text index, if there is one."""
-        with self.database.changing() as connection:
-            if self.database.full_text:
-                index.refresh(connection, limit, growing)
+    def index(self, limit: int | None = None) -> None:
+        """Bring up to `limit` changed turns into the full-text index, if there is one; None: all."""
+        more = True
+        while more and (limit is None or limit > 0):
+            batch = AT_ONCE if limit is None else min(limit, AT_ONCE)
+            with self.database.changing() as connection:
+                more = self.database.full_text and index.refresh(connection, batch)
+            limit = None if limit is None else limit - batch
 
     def _take_out(self, connection: sqlite3.Connection, ids: Collection[str]) -> None:
         numbers = [
@@ -147,7 +152,10 @@ class History:
             with self.database.reading() as connection:
                 late = connection is not None and index.behind(connection)
             if late:
-                self.index(BACKLOG, growing=True)
+                self.index(BACKLOG)
+                with self.database.changing() as connection:
+                    if self.database.full_text:
+                        index.refresh_growing(connection)
 
     # Titles, deleting
 

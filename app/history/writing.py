@@ -80,7 +80,7 @@ def head(connection: sqlite3.Connection, conversation: Conversation, updated: fl
         "heading": rows.storable(heading(conversation)),
         "system_prompt": rows.storable(conversation.system_prompt),
         "model": next((rows.storable(turn.model) for turn in reversed(path) if turn.model), ""),
-        "messages": sum(1 + bool(turn.answer) for turn in path),
+        "messages": sum(1 + bool(turn.answer or turn.open) for turn in path),
         "created": conversation.created,
         "updated": updated,
     }

@@ -171,7 +171,7 @@ def _taken_in(path: Path, file: str) -> list[Conversation]:
     history = History(path)
     try:
         taken = [history.add(conversation) for conversation in conversations]
-        history.index(sum(len(each.all_turns) for each in taken))
+        history.index()
     finally:
         history.close()
     return taken

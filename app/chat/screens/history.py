@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,6 +13,7 @@ from textual.timer import Timer
 from textual.widgets import Footer, Input, OptionList, Static
 
 from app import format
+from app.chat.desk import Desk
 from app.chat.screens.base import EngineScreen
 from app.chat.screens.line import LineScreen
 from app.chat.widgets.conversation_line import Found
@@ -32,28 +33,6 @@ FIRST, MORE = 100, 4
 
 
 TITLE_HINT = "Enter keeps it · empty: the first words of the first question · Esc leaves it as it was"
-
-
-class Desk(Protocol):
-    """What happens to a conversation that was chosen. Nothing here raises; failures are told."""
-
-    def open_chat(self, id: str) -> bool:
-        """Go on with it; whether it was there."""
-
-    def rename_chat(self, id: str, title: str) -> None:
-        """Give it a title."""
-
-    def delete_chat(self, id: str, title: str) -> None:
-        """Take it out of the list."""
-
-    def undelete_chat(self) -> str:
-        """Bring back what was deleted last; its id, empty where there was nothing."""
-
-    def export_chat(self, id: str) -> None:
-        """Ask for a file and write it there."""
-
-    def action_new_chat(self) -> None:
-        """Begin another one."""
 
 
 class HistoryScreen(EngineScreen):

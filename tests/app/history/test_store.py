@@ -186,6 +186,16 @@ def test_a_file_without_index_gets_one(history, monkeypatch):
         assert connection.execute("SELECT count(*) FROM search WHERE search MATCH 'text'").fetchone()[0] == 1
 
 
+@pytest.mark.parametrize(("limit", "left"), [(0, 7), (1, 6), (3, 4), (7, 0), (None, 0)])
+def test_the_index_is_kept_up_in_batches(history, monkeypatch, limit, left):
+    monkeypatch.setattr(store, "AT_ONCE", 2)
+    history.save(said(*[("q", "a")] * 7))
+    history.index(limit)
+    with history.database.reading() as connection:
+        late = connection.execute("SELECT count(*) FROM turns WHERE indexed = 0").fetchone()[0]
+    assert late == left
+
+
 @pytest.mark.parametrize(
     "damage",
     [

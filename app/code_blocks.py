@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from markdown_it import MarkdownIt
+from app.markdown_rules import block_parser
 
-_parser = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
+_parser = block_parser()
 
 
 @dataclass(frozen=True, slots=True)

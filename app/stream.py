@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from app.markdown_rules import block_parser
 
 MIN_INTERVAL_S = 0.1
 MAX_INTERVAL_S = 1.0
@@ -17,9 +18,8 @@ DRAWING_SHARE = 0.25
 # How much of a long fence or list is settled at once.
 PART_LINES, PART_ITEMS = 40, 20
 
-# Only where blocks end matters here, so inline parsing is left out. Tables as in Rich's Markdown.
 _LINE_END = re.compile("\r\n|\n|\r")
-_blocks = MarkdownIt("commonmark").enable("table").disable(["inline", "text_join"])
+_blocks = block_parser()
 
 
 @dataclass(slots=True)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown
+from rich.markdown import CodeBlock, Heading, Markdown, TableElement
 from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import Syntax
+from rich.table import Table
 from rich.theme import Theme
 
+from app.markdown_rules import parser
 from app.text import neutralise
 
 # Rich's style names, by the component class that styles them.
@@ -49,21 +52,41 @@ class _CodeBlock(CodeBlock):
         )
 
 
+class _TableElement(TableElement):
+    """Words too long for their column are broken, not cut off."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(box=box.SIMPLE, pad_edge=False, collapse_padding=True, style="markdown.table.border")
+        header = self.header.row.cells if self.header and self.header.row else []
+        for column in header:
+            title = column.content.copy()
+            title.stylize("markdown.table.header")
+            table.add_column(title, overflow="fold")
+        for row in self.body.rows if self.body else []:
+            table.add_row(*(cell.content for cell in row.cells))
+        yield table
+
+
 class _Markdown(Markdown):
     elements: ClassVar = {
         **Markdown.elements,
         "heading_open": _Heading,
         "fence": _CodeBlock,
         "code_block": _CodeBlock,
+        "table_open": _TableElement,
     }
+
+    def __init__(self, source: str, code_theme: str) -> None:
+        # Links are written out: the reader sees where they go.
+        super().__init__("", code_theme=code_theme, hyperlinks=False)
+        self.markup, self.parsed = source, parser().parse(source)
 
 
 class Answer:
     """Markdown source from a model, made safe for a terminal, rendered once for each width."""
 
     def __init__(self, source: str, theme: Theme, code_theme: str) -> None:
-        # Links are written out: the reader sees where they go.
-        self._markdown = _Markdown(neutralise(source), code_theme=code_theme, hyperlinks=False)
+        self._markdown = _Markdown(neutralise(source), code_theme)
         self._theme = theme
         self._rendered: tuple[int, list[Segment]] | None = None
 

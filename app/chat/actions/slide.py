@@ -7,6 +7,7 @@ from collections.abc import Callable
 from textual import on
 
 from app.chat.actions.base import ChatActionsBase
+from app.chat.alt_digits import tell_alt_digits_apart
 from app.chat.screens.comparison import ComparisonScreen
 from app.chat.widgets.slider import QualitySlider
 from app.comparison import Comparison, Context, usual_positions
@@ -20,6 +21,10 @@ from runtime.protocol.commands import Command, SetSlowdown
 
 class SlideActions(ChatActionsBase):
     """Actions of the group "Slider"."""
+
+    def on_mount(self) -> None:
+        """Alt and a digit goes to a detent, in every terminal."""
+        tell_alt_digits_apart()
 
     def on_screen_resume(self) -> None:
         """Auto is as the settings say, at the start and after they were changed."""

@@ -22,6 +22,8 @@ from app.keymap import Keymap
 
 # From this many columns on, commands have a column of their own.
 WIDE = 84
+# Keys and commands stand below each other over all groups.
+COLUMNS = (21, 16, 0)
 
 
 class HelpScreen(ModalScreen[None]):
@@ -91,6 +93,8 @@ class HelpScreen(ModalScreen[None]):
 
 def _drawn(group: Group, wide: bool) -> Lines:
     table = Table.grid(padding=(0, 2))
+    for width in COLUMNS if wide else ():
+        table.add_column(min_width=width)
     for entry in group.entries:
         table.add_row(*_cells(entry, wide))
     return Lines(Text(group.title, "bold"), table, Text())

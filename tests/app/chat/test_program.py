@@ -84,7 +84,7 @@ def test_the_round_of_themes():
 
 
 async def test_a_theme_that_is_gone_is_told():
-    async with running() as (app, pilot):
+    async with running() as (app, _):
         app.remember(theme="gone")
     async with running() as (app, _):
         assert app.theme == "decdec-dark"

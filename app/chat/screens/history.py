@@ -90,6 +90,7 @@ class HistoryScreen(EngineScreen):
 
     def on_mount(self) -> None:
         """Show the newest, or what was asked for."""
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._fill())
         self._fill()
 
     def engine_event(self, event: Event) -> None:

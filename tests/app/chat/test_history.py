@@ -187,11 +187,18 @@ async def test_any_size_and_hostile_titles(size):
         await until(pilot, lambda: isinstance(app.screen, HistoryScreen) and len(listed(app)) == 2)
         await pilot.press("down")
         await pilot.pause(0.3)
+        app.theme = "textual-light"
+        await pilot.pause()
         assert not any("\x1b" in line or "\u202e" in line for line in seen(app))
         assert app.screen.query_one(ConversationPreview).display is (size[0] >= 120)
         await pilot.resize_terminal(20, 5)
         await pilot.pause()
         assert on_screen(app, "Too small")
+        await pilot.press("escape")
+        assert isinstance(app.screen, HistoryScreen)
+        assert app.screen.query_one(Input).value == ""
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ChatScreen))
 
 
 async def test_a_history_that_cannot_be_used_is_told_and_the_chat_goes_on(home):

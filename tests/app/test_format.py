@@ -51,3 +51,15 @@ def test_progress_line_with_everything():
 
 def test_progress_line_with_nothing_known():
     assert format.progress_line(Progress("x", "some_step", 7, 0, "tensors")) == "Some step: 7 tensors"
+
+
+@pytest.mark.parametrize(("speed", "text"), [(123.4, "123"), (9.96, "10"), (9.94, "9.9"), (0.52, "0.5")])
+def test_a_speed_that_was_not_measured_claims_no_digit_it_does_not_know(speed, text):
+    assert format.about(speed) == text
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"), [(128.4, "128"), (99.96, "100"), (12.84, "12.8"), (9.996, "10.0"), (1.284, "1.28")]
+)
+def test_milliseconds_have_three_figures(ms, text):
+    assert format.milliseconds(ms) == text

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from app.chat.screens.base import LOW_HEIGHTS, WIDTHS
 from app.chat.screens.line import LineScreen
+from app.chat.widgets.grapheme_area import GraphemeArea
 from app.system_prompts import PromptDrafts
 
 OWN = "This conversation"
@@ -46,7 +47,7 @@ class SystemPromptScreen(ModalScreen[str | None]):
             yield Static("System prompt", id="dialog-title")
             with Horizontal(id="prompts"):
                 yield OptionList(id="prompt-names", compact=True)
-                yield TextArea(
+                yield GraphemeArea(
                     self.drafts.text,
                     id="dialog-text",
                     compact=True,

@@ -9,6 +9,8 @@ from textual.events import Key
 from textual.message import Message
 from textual.widgets import TextArea
 
+from app.chat.widgets.grapheme_area import GraphemeArea
+
 NEWLINE_KEYS = ("shift+enter", "ctrl+j", "alt+enter")
 # What the text area does with a key that types nothing.
 EDITS = {
@@ -19,7 +21,7 @@ EDITS = {
 }
 
 
-class Prompt(TextArea):
+class Prompt(GraphemeArea):
     """A growing text area. A paste of many lines stays one message."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
 from app.library import records
@@ -113,6 +113,11 @@ class Background:
         if pull is not None and not pull.active:
             self._ended(pull)
         self._leave(must_stop)
+
+    def forget_ready(self, names: Collection[str]) -> None:
+        """These models are whole: nothing is left to fetch of them."""
+        for pull in self.pulls.drop(names):
+            records.forget(pull)
 
     def _leave(self, must_stop: bool) -> None:
         if must_stop and self._fetching is not None:

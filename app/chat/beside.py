@@ -29,12 +29,18 @@ class BesideApp(App[None]):
         self.background = Background(self._on_pulls)
         self.pulls_changed: Signal[Pull | None] = Signal(self, "pulls")
 
+    @property
+    def ready_models(self) -> list[str]:
+        """Names of the prepared models."""
+        raise NotImplementedError
+
     def load_model(self, name: str) -> None:
         """Chat with a prepared model."""
         raise NotImplementedError
 
     def tell_unfinished(self) -> None:
         """Offer to go on with what an earlier run did not finish."""
+        self.background.forget_ready(self.ready_models)
         names = [one_line(pull.name) for pull in self.background.pulls if pull.state is PullState.PAUSED]
         if names:
             was = "was" if len(names) == 1 else "were"
@@ -66,6 +72,7 @@ class BesideApp(App[None]):
         except DecdecError as error:
             self.notify(error.sentence, severity="warning", timeout=NOTE_S, markup=False)
             return
-        text = f"{one_line(pull.name)} is cancelled, {format.size(freed)} are free again."
+        free = f", {format.size(freed)} are free again" if freed else ""
+        text = f"{one_line(pull.name)} is cancelled{free}."
         self.notify(text, markup=False)
         self.pulls_changed.publish(pull)

@@ -16,16 +16,21 @@ from runtime.protocol.commands import Job
 from runtime.protocol.events import Done, Event, Failed, Progress
 from runtime.store import ModelRecord
 
-LOOK = ("model_details", "int8x_inspect")
+LOOK, MEASURE = ("model_details",), ("int8x_inspect",)
 VERIFY = ("check_files", "int8x_verify")
 
 
 class Details:
-    """`push` takes the events of the jobs that `look` and `verify` name. `known` keeps dear results."""
+    """`push` takes the events of the jobs that `look`, `measure` and `verify` name.
+
+    `known` keeps dear results.
+    """
 
     def __init__(self, record: ModelRecord, known: MutableMapping[str, dict[str, Any]]) -> None:
         self.record = record
         self._known = known
+        # Jobs that were asked for and have not ended.
+        self._open: set[str] = set()
         self.files: dict[str, Any] | None = None
         self.inspection: Inspection | None = None
         self.progress: Progress | None = None
@@ -42,9 +47,12 @@ class Details:
         return f"{self.record.name}:{self.record.bytes}:{self.record.bits_per_weight}"
 
     def look(self) -> tuple[Job, ...]:
-        """The jobs that find what is not known yet."""
-        names = LOOK if self.inspection is None else LOOK[:1]
-        return self._jobs(names)
+        """The job that finds what the files tell."""
+        return self._jobs(LOOK)
+
+    def measure(self) -> tuple[Job, ...]:
+        """The job that measures the weights, none where that is known."""
+        return self._jobs(MEASURE) if self.inspection is None else ()
 
     def verify(self) -> tuple[Job, ...]:
         """The jobs that compare files with their hashes, then weights with their source."""
@@ -58,15 +66,17 @@ class Details:
                 self.progress = event
             case Done():
                 self.progress = None
+                self._open.discard(event.job)
                 self._done(event)
             case Failed():
                 self.progress = None
+                self._open.clear()
                 self._failed(event)
 
     def doing(self) -> str:
         """What goes on, with its figures; empty when nothing does."""
         if self.progress is None:
-            return ""
+            return "Looking at the files…" if self._open else ""
         share = f" {100 * self.progress.done // self.progress.total} %" if self.progress.total else ""
         titles = {"inspect": "Measuring the weights", "verify": "Verifying", "hash": "Reading files"}
         title = titles.get(self.progress.step, format.step_title(self.progress.step))
@@ -79,6 +89,7 @@ class Details:
         return f"{marks[self.verified]}{'; '.join(self._verdicts)}" if self._verdicts else ""
 
     def _jobs(self, names: tuple[str, ...]) -> tuple[Job, ...]:
+        self._open.update(names)
         return tuple(Job(name, {"model": self.record.name}) for name in names)
 
     def _done(self, event: Done) -> None:

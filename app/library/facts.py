@@ -73,10 +73,10 @@ def of_details(result: Mapping[str, Any]) -> Facts:
 
 def _profile(profile: Mapping[str, Any]) -> str:
     totals = {pct: sum(table.values()) for pct, table in profile["detents"].items()}
-    steps = " · ".join(f"{pct} %: {total}" for pct, total in totals.items())
+    steps = " · ".join(f"{total} at {pct} %" for pct, total in totals.items())
     text = f"{profile['base']} on {profile['device']} ({profile['processor']}), {profile['day']}"
     unused = f"; not used: {profile['why_not']}" if profile["why_not"] else ""
-    return one_line(f"{text}; corrected channels per 4 × 1024 at {steps}{unused}")
+    return one_line(f"{text}; channels per 1024, all four linears together: {steps}{unused}")
 
 
 def _split(record: ModelRecord) -> str:

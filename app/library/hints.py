@@ -1,15 +1,34 @@
-"""What Enter would do now, in one line; for a failed pull, the whole story."""
+"""Lines around the list of models: what there is, and what Enter would do now."""
 
 from __future__ import annotations
 
+import shutil
+
+from app import format
 from app.library.pulls import Pull, PullState
-from app.library.rows import LeftoverRow, PullRow, ReadyRow, Row
+from app.library.rows import LeftoverRow, PullRow, ReadyRow, Row, Shelf
 from app.library.typed import looks_like_path
 from app.text import one_line
+from runtime import locations
+from runtime.store.oserrors import nearest_existing
+
+
+def heading(shelf: Shelf) -> str:
+    """How many models there are, and the room they take and leave."""
+    count = len(shelf.records)
+    here = f"{count} here, {format.size(shelf.bytes)}" if count else "none prepared yet"
+    try:
+        free = shutil.disk_usage(nearest_existing(locations.models())).free
+    except OSError:
+        return f"Models   {here}"
+    return f"Models   {here} · {format.size(free)} free on disk"
 
 
 def hint(row: Row | None, words: str) -> str:
-    """For the marked row, or for an empty list that was filtered by `words`."""
+    """What Enter does with the marked row, or with `words` that filtered everything out.
+
+    For a failed pull the whole story.
+    """
     match row:
         case None if looks_like_path(words):
             return f"Enter imports {one_line(words)}."

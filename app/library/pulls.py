@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -105,6 +105,14 @@ class Pulls:
         if not must_stop and (pull := self.find(name)) and not pull.active:
             self._forget(pull)
         return must_stop
+
+    def drop(self, names: Collection[str]) -> list[Pull]:
+        """Forget pulls of models that became ready in another way; gives them. What is worked on stays."""
+        ready = {name.lower() for name in names}
+        dropped = [pull for pull in self if pull.name.lower() in ready and not pull.active]
+        for pull in dropped:
+            self._forget(pull)
+        return dropped
 
     def _leave(self, name: str, after: PullState) -> bool:
         pull = self.find(name)

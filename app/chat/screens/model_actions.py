@@ -19,8 +19,8 @@ from app.setup import Setup, Step
 from app.text import one_line
 from runtime.errors import DecdecError
 
-FETCH_BESIDE = Choice("beside", "Fetch it beside the chat", "The chat goes on; a note says when it is ready.")
-FETCH_SETUP = Choice("setup", "Open the set-up at fetching", "Shows every step, then tunes this device.")
+BESIDE = Choice("beside", "Do it beside the chat", "The chat goes on; a note says when the model is ready.")
+SETUP = Choice("setup", "Open the set-up for it", "Shows every step, then tunes this device.")
 GO_ON = Choice("", "Go on fetching")
 PAUSE = Choice("pause", "Pause it", "What is on disk is kept.")
 BUSY = "The answer is still being written. Esc in the chat stops it."
@@ -76,16 +76,16 @@ class ModelActions(EngineScreen):
 
     # Fetching
 
-    def ask_to_fetch(self, name: str, source: str, text: str) -> None:
+    def ask_to_fetch(self, name: str, source: str, text: str, verb: str = "Fetch and prepare") -> None:
         """Beside the chat, or in the set-up."""
-        choices = (FETCH_BESIDE, FETCH_SETUP, Choice("", "Leave it"))
-        screen = ChoiceScreen(f"Fetch {one_line(name)}?", text, choices)
+        choices = (BESIDE, SETUP, Choice("", "Leave it"))
+        screen = ChoiceScreen(f"{verb} {one_line(name)}?", text, choices)
         self.app.push_screen(screen, partial(self._fetch, name, source))
 
     def ask_to_import(self, wanted: Import) -> None:
         """As `ask_to_fetch`, for a path."""
         text = f"{one_line(wanted.path)} stays as it is; the model is prepared from it."
-        self.ask_to_fetch(wanted.name, wanted.path, text)
+        self.ask_to_fetch(wanted.name, wanted.path, text, "Import")
 
     def _fetch(self, name: str, source: str, how: str | None) -> None:
         if how == "beside":
@@ -110,9 +110,10 @@ class ModelActions(EngineScreen):
 
     def ask_to_cancel(self, pull: Pull) -> None:
         """Forget a pull, and delete what it has made."""
-        size = format.size(removal.bytes_of_pull(pull))
-        drop = Choice("cancel", "Cancel it and delete what is on disk", f"Frees {size}.")
-        screen = ChoiceScreen(f"Cancel {one_line(pull.name)}?", f"{size} are on disk.", (GO_ON, PAUSE, drop))
+        size = removal.bytes_of_pull(pull)
+        text = f"{format.size(size)} are on disk." if size else "Nothing is on disk yet."
+        drop = Choice("cancel", "Cancel it", f"Deletes what is on disk, {format.size(size)}." if size else "")
+        screen = ChoiceScreen(f"Cancel {one_line(pull.name)}?", text, (GO_ON, PAUSE, drop))
         self.app.push_screen(screen, partial(self._cancel, pull))
 
     def _cancel(self, pull: Pull, how: str | None) -> None:

@@ -54,9 +54,10 @@ class ModelDetailsScreen(EngineScreen):
         """Look at a prepared model's files."""
         if isinstance(self._row, ReadyRow):
             self._details = Details(self._row.record, self.chat_app.background.known)
+            self._begin(self._details.look())
             if self._verify_first:
                 self.action_verify()
-            self._begin(self._details.look())
+            self._begin(self._details.measure())
         self._show()
 
     def action_verify(self) -> None:
@@ -70,7 +71,9 @@ class ModelDetailsScreen(EngineScreen):
         return action != "verify" or isinstance(self._row, ReadyRow)
 
     def _begin(self, jobs: tuple[Job, ...]) -> None:
-        self.run_worker(self._run(jobs), group="look")
+        """Behind what runs already; each by itself, for a damaged model may fail in any."""
+        if jobs:
+            self.run_worker(self._run(jobs), group="look")
 
     async def _run(self, jobs: tuple[Job, ...]) -> None:
         async with self._one_job:
@@ -79,7 +82,8 @@ class ModelDetailsScreen(EngineScreen):
                 self._heard(outcome)
 
     def _heard(self, event: Event) -> None:
-        if self._details is not None and self.is_mounted:
+        """What still comes while the screen is being left finds no widgets."""
+        if self._details is not None and self in self.app.screen_stack:
             self._details.push(event)
             self._show()
 

@@ -30,8 +30,8 @@ class ModelSearch(ModelActions):
         """Draw the list by what is known now."""
         raise NotImplementedError
 
-    def focus_list(self) -> None:
-        """Put the keyboard into the list."""
+    def focus_list(self, key: str = "") -> None:
+        """Put the keyboard into the list, and the mark on a row."""
         raise NotImplementedError
 
     @on(Input.Changed, "#models-search")
@@ -79,4 +79,4 @@ class ModelSearch(ModelActions):
         more = f"; {found.left_out} more cannot be used here" if found.left_out else ""
         self.say(f"{len(found.models)} on {found.hub} for “{found.words}”{more}.")
         if found.models:
-            self.focus_list()
+            self.focus_list(f"hub:{found.models[0].repo}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from typing import ClassVar
 
@@ -13,21 +12,18 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Footer, Input, Static
 
-from app import format
 from app.chat.screens.model_actions import ModelActions
 from app.chat.screens.model_search import ModelSearch
 from app.chat.widgets.fact_table import FactTable
 from app.chat.widgets.library_list import LibraryList
 from app.chat.widgets.tiny_notice import TinyNotice
 from app.library.facts import facts
-from app.library.hints import hint
+from app.library.hints import heading, hint
 from app.library.pulls import Pull
 from app.library.rows import LeftoverRow, OfferRow, PullRow, ReadyRow, Row, Shelf, offers_of, sections
 from app.text import one_line
-from runtime import locations
 from runtime.errors import DecdecError
 from runtime.protocol.events import Event, Failed, Loaded
-from runtime.store.oserrors import nearest_existing
 
 PLACEHOLDER = "type to filter · Enter searches the hub, or imports a folder or .gguf file"
 DRAW_S = 0.2
@@ -50,6 +46,7 @@ class ModelsScreen(ModelSearch):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,f2", "leave", "Back", priority=True, key_display="Esc"),
         Binding("slash", "search", "Search", key_display="/"),
+        Binding("down", "into_list", "Into the list", show=False),
         Binding("i", "details", "Details"),
         Binding("v", "verify", "Verify"),
         Binding("p", "pause", "Pause / go on"),
@@ -100,6 +97,7 @@ class ModelsScreen(ModelSearch):
         """Look at the disk again."""
         try:
             self._shelf = Shelf.read(self.chat_app.catalogue)
+            self.chat_app.background.forget_ready([record.name for record in self._shelf.records])
         except DecdecError as error:
             self._shelf = Shelf(offers=offers_of(self.chat_app.catalogue))
             self.note = one_line(error.sentence)
@@ -111,9 +109,11 @@ class ModelsScreen(ModelSearch):
         self.query_one(LibraryList).mark(f"pull:{name}")
 
     def draw(self) -> None:
-        """Draw the list by what is known now."""
+        """Draw the list by what is known now; nothing once the screen was left."""
+        if self not in self.app.screen_stack:
+            return
         self._draw_list()
-        self._show_text("#models-title", self._title())
+        self._show_text("#models-title", heading(self._shelf))
         self._draw_marked()
 
     def _draw_list(self) -> None:
@@ -127,12 +127,15 @@ class ModelsScreen(ModelSearch):
             shown.mark(f"catalogue:{name}")
             self.ask_to_fetch(name, source, "")
 
-    def focus_list(self) -> None:
-        """Put the keyboard into the list."""
+    def focus_list(self, key: str = "") -> None:
+        """Put the keyboard into the list, and the mark on a row."""
+        self.query_one(LibraryList).mark(key)
         self.query_one(LibraryList).focus()
 
     @on(LibraryList.Marked)
     def _draw_marked(self) -> None:
+        if self not in self.app.screen_stack:
+            return
         row = self.row
         self._show_text("#models-note", self.note or hint(row, self.view.words))
         if self.query_one(FactTable).display:
@@ -147,15 +150,6 @@ class ModelsScreen(ModelSearch):
         if line.content != text:
             line.update(text)
 
-    def _title(self) -> str:
-        count = len(self._shelf.records)
-        here = f"{count} here, {format.size(self._shelf.bytes)}" if count else "none prepared yet"
-        try:
-            free = shutil.disk_usage(nearest_existing(locations.models())).free
-        except OSError:
-            return f"Models   {here}"
-        return f"Models   {here} · {format.size(free)} free on disk"
-
     def _pulls_changed(self, ended: Pull | None) -> None:
         """Figures come often and are drawn at an easy pace; the disk is read when a pull has ended."""
         if ended is not None:
@@ -165,6 +159,8 @@ class ModelsScreen(ModelSearch):
 
     def _draw_pulls(self) -> None:
         self._drawing = None
+        if self not in self.app.screen_stack:
+            return
         self._draw_list()
         if isinstance(self.row, PullRow):
             self._draw_marked()
@@ -179,7 +175,8 @@ class ModelsScreen(ModelSearch):
     @property
     def row(self) -> Row | None:
         """The marked row; an offer that is here already stands for the model it is."""
-        row = self.query_one(LibraryList).marked
+        listed = self.query(LibraryList)
+        row = listed.first().marked if listed else None
         if isinstance(row, OfferRow) and row.ready and (record := self._shelf.find(row.name)):
             return ReadyRow(record, record.name in self._shelf.tuned, record.name == self._loaded)
         return row
@@ -222,9 +219,15 @@ class ModelsScreen(ModelSearch):
         """Into the search."""
         self.query_one(Input).focus()
 
+    def action_into_list(self) -> None:
+        """From the search to what it left in the list."""
+        self.focus_list()
+
     def action_leave(self) -> None:
-        """Out of the search, then back to the chat."""
-        if self.query_one(Input).has_focus:
+        """Out of the search, which is emptied, then back to the chat."""
+        search = self.query_one(Input)
+        if search.has_focus:
+            search.value = ""
             self.focus_list()
         else:
             self.dismiss()

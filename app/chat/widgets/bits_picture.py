@@ -13,7 +13,9 @@ from app.text import one_line
 
 MAX_WIDTH = 110
 HEIGHT, LOW_HEIGHT = 8, 4
-MIN_BAR, MAX_BAR = 16, 48
+MIN_BAR, MAX_BAR = 12, 48
+# A kind's name and its bits; and the width from which on every figure is shown.
+BESIDE_BAR, ALL_FIGURES = 24, 84
 BAR_GLYPHS = ("━", "╍", "─")
 
 
@@ -72,15 +74,22 @@ class BitsPicture(Widget):
         return [*lines, Text(f"{'':6}{axis(drawn, cells)}  bit/w", self._style("text"))]
 
     def _bar(self, measured: Measured) -> Text:
-        cells = min(MAX_BAR, max(MIN_BAR, self._width - 52))
+        figures = self._figures(measured)
+        cells = min(MAX_BAR, max(MIN_BAR, self._width - BESIDE_BAR - len(figures)))
         text = Text(f"{one_line(measured.kind).replace('_', ' '):<16} ", self._style("text"))
         text.append(f"{measured.bits_per_weight:5.2f} ", self._style("title"))
         parts = zip(BAR_GLYPHS, bar(measured, cells), ("column", "stored", "rail"), strict=True)
         for glyph, length, part in parts:
             text.append(glyph * length, self._style(part))
-        entropy, huffman = measured.entropy_bits_per_weight, measured.huffman_bits_per_weight
-        figures = f" entropy {entropy:.2f} · Huffman {huffman:.2f} · {format.compact(measured.weights)}"
         return text.append(figures, self._style("text"))
+
+    def _figures(self, measured: Measured) -> str:
+        """As many as there is room for, as wide in every line."""
+        parts = [f"entropy {measured.entropy_bits_per_weight:.2f}"]
+        if self._width >= ALL_FIGURES:
+            parts.append(f"Huffman {measured.huffman_bits_per_weight:.2f}")
+            parts.append(f"{format.compact(measured.weights):>7}")
+        return f" {' · '.join(parts)}"
 
     def _shares(self, total: Measured) -> Text:
         """Streams of adaptive planes by name, levels of bitmaps by their bits."""

@@ -14,7 +14,8 @@ from app.library.pulls import Pull, PullState
 from app.setup import Step
 from runtime import store
 from runtime.sources import catalogue
-from tests.app.chat.helpers import ask, chat, running, seen, until
+from tests.app.chat import helpers
+from tests.app.chat.helpers import ask, chat, running, seen
 from tests.app.conftest import MODEL, add_model
 from tests.app.library.inspection import INSPECTION
 from tests.app.library.test_facts import DETAILS
@@ -31,6 +32,11 @@ FOUND = {
     ],
     "left_out": 3,
 }
+
+
+async def until(pilot, condition):
+    """As the helper, for a machine that starts several processes at once."""
+    await helpers.until(pilot, condition, 30)
 
 
 def text(app):
@@ -119,7 +125,7 @@ async def test_slash_with_a_model_that_is_not_here_asks_how_to_fetch_it():
     async with running() as (app, pilot):
         await ask(app, pilot, f"/model {OTHER.name}", wait=False)
         await until(pilot, lambda: isinstance(app.screen, ChoiceScreen))
-        assert f"Fetch {OTHER.name}?" in text(app)
+        assert f"Fetch and prepare {OTHER.name}?" in text(app)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, ModelsScreen))
         assert app.screen.row.name == OTHER.name
@@ -137,7 +143,7 @@ async def test_fetching_beside_the_chat(worker):
         assert OTHER.name in seen(app)[-2]
         await ask(app, pilot, "hi")
         assert app.session.conversation.last.answer
-        await until(pilot, lambda: any(f"/model {OTHER.name} loads it" in note for note in notes(app)), 15)
+        await until(pilot, lambda: any(f"/model {OTHER.name} loads it" in note for note in notes(app)))
         await pilot.pause()
         assert not chat(app).query_one(PullLine).display
         assert records.unfinished() == []
@@ -188,6 +194,15 @@ async def test_the_next_start_offers_to_go_on():
         await until(pilot, lambda: any("is ready" in note for note in notes(app)))
 
 
+async def test_what_became_ready_in_another_way_is_not_offered():
+    records.keep(Pull(MODEL, MODEL))
+    async with running() as (app, pilot):
+        assert not any("not fetched to the end" in note for note in notes(app))
+        await at_models(app, pilot)
+        assert "On the way" not in text(app)
+        assert records.unfinished() == []
+
+
 async def test_the_first_model_that_is_ready_is_loaded_at_once(worker):
     store.remove(MODEL)
     async with running(ready=False) as (app, pilot):
@@ -227,6 +242,7 @@ async def test_searching_a_hub(worker):
         assert "5.0 M downloads" in shown
         assert "Qwen3 0.6B" in shown, "the catalogue is filtered, not hidden"
         assert app.screen.query_one(LibraryList).has_focus
+        assert app.screen.row.source == "o/qwen-a"
         assert app.screen.query_one(LibraryList).mark("hub:o/qwen-b")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ChoiceScreen))
@@ -260,7 +276,7 @@ async def test_a_path_is_imported(worker, tmp_path):
         app.screen.query_one("#models-search").value = f"'{file}'"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ChoiceScreen))
-        assert "Fetch my-model?" in text(app)
+        assert "Import my-model?" in text(app)
         await pilot.press("enter")
         await until(pilot, lambda: any("my-model is ready" in note for note in notes(app)))
         await pilot.press("slash")

@@ -1,5 +1,7 @@
 """A model as it is looked at."""
 
+import dataclasses
+
 import pytest
 
 from app.library.details import Details
@@ -9,7 +11,7 @@ from runtime.protocol.events import Done, Failed, Progress
 from tests.app.conftest import MODEL, add_model
 from tests.app.library.inspection import INSPECTION
 
-LOOK = (Job("model_details", {"model": MODEL}), Job("int8x_inspect", {"model": MODEL}))
+LOOK, MEASURE = (Job("model_details", {"model": MODEL}),), (Job("int8x_inspect", {"model": MODEL}),)
 VERIFY = (Job("check_files", {"model": MODEL}), Job("int8x_verify", {"model": MODEL}))
 
 
@@ -21,7 +23,8 @@ def record():
 
 def test_looking_fills_in_what_is_found(record):
     details = Details(record, {})
-    assert details.look() == LOOK
+    assert (details.doing(), details.look(), details.measure()) == ("", LOOK, MEASURE)
+    assert details.doing() == "Looking at the files…"
     details.push(Progress("int8x_inspect", "inspect", 25, 100, "weights", 50.0, 1.5))
     assert details.doing() == "Measuring the weights 25 % · 50 weights/s, 2 s left"
     details.push(Done("model_details", {"context": 8192}))
@@ -37,12 +40,10 @@ def test_what_was_measured_is_known_until_the_files_change(record):
     Details(record, known).push(Done("int8x_inspect", INSPECTION))
     again = Details(record, known)
     assert again.inspection is not None
-    assert again.look() == LOOK[:1]
-    import dataclasses
-
+    assert again.measure() == ()
     other = Details(dataclasses.replace(record, bytes=record.bytes + 1), known)
     assert other.inspection is None
-    assert other.look() == LOOK
+    assert other.measure() == MEASURE
 
 
 def test_verifying_a_good_model(record):

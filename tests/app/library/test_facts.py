@@ -65,7 +65,7 @@ def test_details_of_the_files():
     assert known["Context"] == "8 192 tokens at most"
     assert known["Parts"] == "INT8-X 92.0 MB · base awq4 57.0 MB"
     assert known["Tuning"].startswith("awq4 on cuda:0 (Some GPU), 2026-11-30; ")
-    assert "2.5 %: 0 · 10 %: 80; not used: since the last tuning" in known["Tuning"]
+    assert "0 at 2.5 % · 80 at 10 %; not used: since the last tuning" in known["Tuning"]
     assert "not tuned" in dict(of_details({**DETAILS, "profiles": []}))["Tuning"]
 
 

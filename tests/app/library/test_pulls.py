@@ -132,6 +132,14 @@ def test_figures_of_a_second_run_start_anew():
     assert pulls.find("a").newest is None
 
 
+def test_models_that_became_ready_otherwise_are_dropped():
+    pulls = queued("a", "b", "c")
+    pulls.start()
+    pulls.pause("b")
+    assert [pull.name for pull in pulls.drop(["A", "B", "x"])] == ["b"]
+    assert states(pulls) == {"a": S.RUNNING, "c": S.WAITING}, "what runs settles that itself"
+
+
 def test_intents_for_unknown_models_do_nothing():
     pulls = queued()
     assert not pulls.pause("x")

@@ -12,12 +12,13 @@ from runtime.protocol.events import Progress
 # What a job's steps take of it, in seconds for the default model on two cores. Steps that a run can do
 # without count as done when a later one begins.
 PREPARING = MappingProxyType(
-    {"download": 20.0, "extract": 1.0, "verify": 1.0, "sensitivity": 58.0, "encode": 8.0, "quantise": 55.0}
-    | {"hash": 1.0}
+    {"download": 20.0, "extract": 1.0, "sensitivity": 58.0, "encode": 8.0, "quantise": 55.0, "hash": 1.0}
 )
 TUNING = MappingProxyType({"load": 1.0, "measure": 8.0, "wait": 1.0, "tune": 22.0, "check": 15.0})
 # Steps that go over all blocks twice, there and back.
 TWICE = frozenset({"sensitivity"})
+# Steps whose pace says nothing of those that follow.
+OTHER_PACE = frozenset({"download", "extract", "verify", "load", "measure", "wait"})
 # Below this share moved nothing can be said about the time that is left.
 MIN_MOVED = 0.02
 
@@ -34,7 +35,9 @@ class JobProgress:
     def push(self, event: Progress) -> None:
         """Take newer figures of a step; a step seen for the first time is the last in order."""
         self.steps[event.step] = event
-        if self._began is None:
+        if event.step in OTHER_PACE:
+            self._began = None
+        elif self._began is None:
             self._began = self.clock(), self.share
 
     def is_finished(self, step: str) -> bool:

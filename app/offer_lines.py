@@ -9,7 +9,7 @@ from app import format
 from app.ranking import Offer
 from runtime.protocol.bases import DEFAULT
 
-SPEED_CELLS, SIZE_CELLS, VERDICT_CELLS = 7, 8, 19
+SPEED_CELLS, SIZE_CELLS, VERDICT_CELLS = 7, 8, 18
 # Widths from which a column has room.
 WIDE, MEDIUM = 84, 50
 PREDICTED = "Speeds are predicted from what was measured here."

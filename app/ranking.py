@@ -51,7 +51,7 @@ class Offer:
             return ""
         if not self.fits:
             lack = max(self.fit.lacks, key=lambda lack: lack.bytes)
-            return f"{format.size(lack.bytes)} {lack.where} missing"
+            return f"lacks {format.size(lack.bytes)} {lack.where}"
         bits = _BITS[self.fit.base]
         return f"{bits}, lossless" if self.fit.lossless else bits
 

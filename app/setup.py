@@ -62,7 +62,7 @@ class Setup:
 
     def _command(self) -> Command | None:
         match self.step:
-            case Step.HARDWARE | Step.MODEL if not self.measured and not self.running:
+            case Step.HARDWARE | Step.MODEL | Step.READY if not self.measured and not self.running:
                 return Job("doctor")
             case Step.PREPARE:
                 return Prepare(self.source, bases=(self.base,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.library import records
-from app.library.pulls import Pull
+from app.library.pulls import Pull, Pulls
 from runtime.errors import DecdecError
 from runtime.sources import resolve
 from runtime.sources.recorded import source_of
@@ -18,16 +18,25 @@ def begun() -> tuple[tuple[str, str], ...]:
 
 def note(source: str) -> None:
     """Let the next start know that this source is being prepared; what has no name yet cannot be noted."""
-    name = _name(source)
-    if name:
+    if name := _name(source):
         records.keep(Pull(name, source))
 
 
-def forget(source: str) -> None:
-    """It is prepared."""
+def rest(pulls: Pulls, source: str) -> None:
+    """It was left before its end: it rests among the models on their way."""
     name = _name(source)
-    if name:
+    if name and pulls.find(name) is None:
+        pulls.add(name, source)
+        pulls.pause(name)
+
+
+def settle(pulls: Pulls, source: str) -> None:
+    """It is prepared: nothing is left to go on with."""
+    if name := _name(source):
         records.forget(Pull(name, source))
+        pull = pulls.find(name)
+        if pull is not None and not pull.active:
+            pulls.cancel(name)
 
 
 def _half_made() -> dict[str, str]:

@@ -23,7 +23,7 @@ _TEXTS = {
     Step.PREPARE: Words(
         "Fetch and prepare {model}",
         "Weights are fetched, stored losslessly as INT8-X, and quantised with a correction kept aside. "
-        "p pauses, Esc goes back; what is done is kept.",
+        "p pauses, Esc goes back; finished pieces are kept.",
     ),
     Step.TUNE: Words(
         "Tune {model} on this device",
@@ -41,7 +41,7 @@ _BEGUN = Words(
     "An earlier run has begun with it, and what is on disk is used.",
     "Enter or p goes on, Esc chooses another model.",
 )
-_PAUSED = "Paused, what is there is kept. Enter or p goes on, Esc goes back."
+_PAUSED = "Paused, finished pieces are kept. Enter or p goes on, Esc goes back."
 _OFFERED = "Enter measures now, Esc leaves it: the slider is off until then, and the chat works."
 
 

@@ -64,6 +64,20 @@ def test_what_an_earlier_run_did_is_no_speed_of_this_one():
     assert job.left_s == pytest.approx(54)
 
 
+def test_how_fast_something_is_fetched_says_nothing_of_what_follows():
+    job = Timed()
+    job.plan = {"download": 50.0, "quantise": 50.0}
+    job.push(progress("download", 0))
+    job.now += 1
+    job.push(progress("download", 10))
+    assert job.left_s is None
+    job.now += 1
+    job.push(progress("quantise", 0))
+    job.now += 30
+    job.push(progress("quantise", 5))
+    assert job.left_s == pytest.approx(30)
+
+
 def test_a_step_of_unknown_length_counts_when_it_is_over():
     job = Timed()
     job.push(progress("a", 5, 0))

@@ -94,7 +94,8 @@ def test_where_little_fits_the_default_leads_and_the_rest_says_what_is_missing()
     assert fitting == sorted(fitting, reverse=True)
     missing = [sum(lack.bytes for lack in offer.fit.lacks) for offer in found if not offer.fits]
     assert missing == sorted(missing)
-    assert found[-1].verdict.endswith("VRAM missing")
+    assert found[-1].verdict.startswith("lacks ")
+    assert found[-1].verdict.endswith(" VRAM")
 
 
 def test_fast_ones_stand_by_size_before_slow_ones_by_speed():

@@ -56,7 +56,7 @@ def curve_us(kind: str, k: int) -> float:
 
 class Script(msgspec.Struct, forbid_unknown_fields=True):
     """What the fake does. `step_s`: seconds per progress step; `rate`: tokens per second, 0: no waiting;
-    `broken`: models that cannot be loaded.
+    `broken`: models that cannot be loaded; `job_s`: as `step_s`, of single jobs.
     `times`: a file that is given the time of every token at the end of an answer.
 
     `note`: of a loaded model, where `{load.context}` and such stand for what was asked for.
@@ -65,6 +65,7 @@ class Script(msgspec.Struct, forbid_unknown_fields=True):
     replies: tuple[str, ...] = (ANSWER,)
     rate: float = 50.0
     step_s: float = 0.4
+    job_s: dict[str, float] = {}
     ticks: int = 8
     untuned: bool = False
     lossless: bool = True
@@ -185,12 +186,13 @@ class FakeWorker:
         stop: threading.Event,
         data: Callable[[int], dict[str, object] | None] = lambda tick: None,
     ) -> None:
+        step_s = self.script.job_s.get(job, self.script.step_s)
         for step, total, unit in steps:
             for i in range(self.script.ticks + 1):
-                if stop.wait(self.script.step_s / self.script.ticks if i else 0):
+                if stop.wait(step_s / self.script.ticks if i else 0):
                     raise Interrupted(continues=True)
                 done = total * i // self.script.ticks
-                rate = total / self.script.step_s if i and self.script.step_s else None
+                rate = total / step_s if i and step_s else None
                 eta = (total - done) / rate if rate else None
                 self._emit(e.Progress(job, step, done, total, unit, rate, eta, "", data(i)))
 

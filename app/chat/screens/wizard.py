@@ -94,10 +94,15 @@ class WizardScreen(EngineScreen):
         """Let the setup take the event, then show what it made of it."""
         self.setup.push(event)
         if self.setup.step is not self._shown:
-            if self._shown is Step.PREPARE and self.setup.prepared:
-                unfinished.forget(self.setup.source)
+            self._keep_account()
             self._enter()
         self._show()
+
+    def _keep_account(self) -> None:
+        """Preparing has ended, or was left before its end."""
+        if self._shown is Step.PREPARE:
+            end = unfinished.settle if self.setup.prepared else unfinished.rest
+            end(self.chat_app.background.pulls, self.setup.source)
 
     # Actions
 
@@ -128,6 +133,7 @@ class WizardScreen(EngineScreen):
         if self.setup.stopping:
             self._show()
         else:
+            self._keep_account()
             self._enter()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

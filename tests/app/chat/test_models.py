@@ -132,7 +132,7 @@ async def test_slash_with_a_model_that_is_not_here_asks_how_to_fetch_it():
 
 
 async def test_fetching_beside_the_chat(worker):
-    worker(step_s=1, ticks=10)
+    worker(step_s=1.5, ticks=10)
     async with running() as (app, pilot):
         screen = await fetching(app, pilot)
         assert screen.row.name == OTHER.name
@@ -143,6 +143,9 @@ async def test_fetching_beside_the_chat(worker):
         assert OTHER.name in seen(app)[-2]
         await ask(app, pilot, "hi")
         assert app.session.conversation.last.answer
+        await pilot.click(PullLine)
+        await until(pilot, lambda: isinstance(app.screen, ModelsScreen))
+        await pilot.press("escape")
         await until(pilot, lambda: any(f"/model {OTHER.name} loads it" in note for note in notes(app)))
         await pilot.pause()
         assert not chat(app).query_one(PullLine).display

@@ -12,6 +12,7 @@ from runtime.progress import JobContext
 from runtime.protocol.commands import Prepare
 from runtime.protocol.events import KChunk, SlowdownPoint
 from runtime.tuner.profile import Machine, Profile, write_profile
+from runtime.worker import jobs
 from tests.runtime.prepare.conftest import home, source  # noqa: F401
 
 QUIET = JobContext.silent()
@@ -76,6 +77,11 @@ def test_no_model_is_wrong_usage(args):
     with pytest.raises(DecdecError) as caught:
         details(args, QUIET)
     assert caught.value.code == 2
+
+
+@pytest.mark.parametrize("name", ["model_details", "check_files", "hub_search"])
+def test_the_worker_knows_these_jobs(name):
+    assert callable(jobs.find(name))
 
 
 def test_parts_of_files():

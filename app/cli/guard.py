@@ -5,16 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
-import time
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 
 import click
 
+from app import unexpected
 from app.text import one_line
-from runtime import locations
 from runtime.errors import DecdecError
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -38,7 +34,7 @@ def guarded(command: Callable[[], object]) -> int:
     except OSError as error:
         return _say(f"{error.filename or 'The output'} cannot be used: {error.strerror or error}.", FAILED)
     except Exception as error:
-        return _say(_unexpected(error), FAILED)
+        return _say(unexpected.told(error), FAILED)
 
 
 def _say(sentence: str, code: int) -> int:
@@ -51,16 +47,3 @@ def _reader_gone() -> int:
     """Whoever read stdout (`head`) has left: nothing more to say, and nothing to flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED
-
-
-def _unexpected(error: Exception) -> str:
-    text = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {' '.join(sys.argv)}\n{traceback.format_exc()}\n"
-    for folder in (locations.home() / "logs", Path(tempfile.gettempdir())):
-        path = folder / "decdec-chat.log"
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8") as file:
-                file.write(text)
-            break
-    reason = " ".join(f"{type(error).__name__}: {error}".split())
-    return f"An unexpected error: {reason}. Details are in {path}."

@@ -21,7 +21,8 @@ import pyte
 
 KEYS = {
     "enter": "\r", "escape": "\x1b", "f1": "\x1bOP", "f2": "\x1bOQ", "f3": "\x1bOR", "f8": "\x1b[19~",
-    "ctrl+c": "\x03", "ctrl+q": "\x11", "ctrl+r": "\x12",
+    "ctrl+c": "\x03", "ctrl+d": "\x04", "ctrl+j": "\n", "ctrl+q": "\x11", "ctrl+r": "\x12", "ctrl+y": "\x19",
+    "shift+enter": "\x1b[13;2u",
 }  # fmt: skip
 TMUX_KEYS = {"enter": "Enter", "escape": "Escape"}
 
@@ -40,6 +41,12 @@ class Terminal:
     def type(self, text: str) -> None:
         """Send text."""
         raise NotImplementedError
+
+    def ask(self, text: str) -> None:
+        """Type a text, see it, and send it."""
+        self.type(text)
+        self.wait(text)
+        self.press("enter")
 
     @property
     def pid(self) -> int:
@@ -69,11 +76,12 @@ class Terminal:
 
 
 class PtyTerminal(Terminal):
-    """A pseudo terminal whose output goes through pyte."""
+    """A pseudo terminal whose output goes through pyte; `output` is all of it as it came."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], size: tuple[int, int]) -> None:
         self._screen = pyte.Screen(*size)
         self._stream = pyte.ByteStream(self._screen)
+        self.output = b""
         self._pid, self._fd = pty.fork()
         if self._pid == 0:
             os.execvpe(command[0], list(command), dict(env))
@@ -91,6 +99,7 @@ class PtyTerminal(Terminal):
                 break
             if not data:
                 break
+            self.output += data
             self._stream.feed(data)
         return list(self._screen.display)
 
@@ -102,6 +111,26 @@ class PtyTerminal(Terminal):
 
     def type(self, text: str) -> None:
         os.write(self._fd, text.encode())
+
+    def resize(self, width: int, height: int) -> None:
+        """Become larger or smaller."""
+        self._screen.resize(height, width)
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+
+    def hang_up(self) -> None:
+        """Close the terminal's window."""
+        os.close(self._fd)
+        self._fd = -1
+
+    def exit_code(self) -> int:
+        """Wait for the end; a negative code is a signal's. What was written before is in `output`."""
+        end = time.monotonic() + 20
+        while (ended := os.waitpid(self._pid, os.WNOHANG))[0] == 0:
+            assert time.monotonic() < end, "it does not end"
+            self.screen()
+            time.sleep(0.02)
+        self.screen()
+        return os.waitstatus_to_exitcode(ended[1])
 
     def close(self) -> None:
         """End whatever is left."""

@@ -1,53 +1,28 @@
 """The program as a person has it: in a terminal, with keys, from the first start to the end."""
 
-import json
 import os
-import shlex
 import shutil
 import signal
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.app.conftest import FAKE, MODEL, add_model
+from tests.app.conftest import MODEL, add_model
 
 pytest.importorskip("fcntl", reason="this system has no pseudo terminals")
 from tests.end_to_end import terminals
 
 KINDS = {"pty": terminals.PtyTerminal, "tmux": terminals.TmuxTerminal}
-REPLY = "The capital of France is **Paris**.\n\n```python\nprint('Paris')\n```\n"
 
 
 @pytest.fixture(params=KINDS)
-def start(request, tmp_path, monkeypatch):
-    """Start the program; the scripted engine answers."""
+def start(request, start_in):
+    """Start the program."""
     if request.param == "tmux" and not shutil.which("tmux"):
         pytest.skip("tmux is not installed")
-    monkeypatch.setenv("DECDEC_HOME", str(tmp_path / "home"))
-    opened = []
-
-    def begin(*arguments, size=(100, 30), **script):
-        path = tmp_path / "script.json"
-        settings = {"replies": [REPLY, "Second answer."], "rate": 200, "step_s": 0.1, "ticks": 2, **script}
-        path.write_text(json.dumps(settings), encoding="utf-8")
-        worker = shlex.join([sys.executable, str(FAKE), "--script", str(path)])
-        env = {**os.environ, "DECDEC_WORKER": worker, "TERM": "xterm-256color", "COLUMNS": "", "LINES": ""}
-        env.pop("NO_COLOR", None)
-        opened.append(KINDS[request.param]([sys.executable, "-m", "app.cli.main", *arguments], env, size))
-        return opened[-1]
-
-    yield begin
-    for terminal in opened:
-        terminal.close()
-
-
-def ask(terminal, text):
-    terminal.type(text)
-    terminal.wait(text)
-    terminal.press("enter")
+    return start_in(KINDS[request.param])
 
 
 def test_from_the_first_start_to_an_answer_and_out(start):
@@ -60,7 +35,7 @@ def test_from_the_first_start_to_an_answer_and_out(start):
     if "target" not in "\n".join(terminal.screen()):
         terminal.press("enter")
     terminal.wait("target", "Ask anything")
-    ask(terminal, "capital?")
+    terminal.ask("capital?")
     terminal.wait("Paris", "print('Paris')", "tok/s")
     terminal.press("ctrl+q")
     terminal.wait_end()
@@ -72,11 +47,11 @@ def test_a_chat_with_slider_variants_history_and_its_return_after_a_kill(start):
     terminal.wait("target 5 %")
     terminal.press("f8")
     terminal.wait("target 10 %")
-    ask(terminal, "capital?")
+    terminal.ask("capital?")
     terminal.wait("Paris", "at 10 %")
     terminal.press("ctrl+r")
     terminal.wait("Second answer.", "variant 2 of 2")
-    ask(terminal, "!long")
+    terminal.ask("!long")
     terminal.wait("word30")
     os.kill(terminal.pid, signal.SIGKILL)
     again = start()
@@ -93,7 +68,7 @@ def test_escape_stops_at_once_and_no_process_stays(start):
     add_model(MODEL)
     terminal = start()
     terminal.wait("target")
-    ask(terminal, "!long")
+    terminal.ask("!long")
     terminal.wait("word5")
     worker = psutil.Process(terminal.pid).children(recursive=True)
     assert worker
@@ -109,7 +84,7 @@ def test_small_and_large_terminals(start, size):
     add_model(MODEL)
     terminal = start(size=size)
     terminal.wait("target")
-    ask(terminal, "capital?")
+    terminal.ask("capital?")
     screen = terminal.wait("Paris", "tok/s")
     assert max(map(len, screen.splitlines())) <= size[0]
     terminal.press("f1")
@@ -122,7 +97,7 @@ def test_a_crash_of_the_engine_is_a_sentence_and_the_chat_goes_on(start):
     add_model(MODEL)
     terminal = start()
     terminal.wait("target")
-    ask(terminal, "!crash")
+    terminal.ask("!crash")
     terminal.wait("engine's process ended")
     end = time.monotonic() + 20
     while "capital of France" not in "\n".join(terminal.screen()) and time.monotonic() < end:

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from app.kinds import Kind, Number, Pick, Words, pick
-from app.settings import MAX_FLOOR, MAX_SEED, MAX_TOKENS, Settings
+from app.settings import MAX_SEED, MAX_TOKENS, Settings
+from app.slider.floor import MAX_FLOOR
 
 MODELS_OWN = "the model's own"
 _YES_NO = Pick(((True, "yes"), (False, "no")))
@@ -121,7 +122,7 @@ OPTIONS = (
         Section.ANSWERS,
         "Longest answer",
         "An answer ends after so many tokens; it can be continued.",
-        Number(1, MAX_TOKENS, 128, 512, True, "tokens", "as long as the context"),
+        Number(1, MAX_TOKENS, 128, 512, True, "tokens", "2048, or what the context holds"),
         example=512,
     ),
     Option(

@@ -11,12 +11,12 @@ import msgspec
 
 from app.loading import Loading
 from app.slider import DEFAULT_SLOWDOWN_PCT, MAX_SLOWDOWN_PCT
+from app.slider.floor import MAX_FLOOR
 from runtime import device
 from runtime.protocol.commands import Sampling
 
 MAX_TOKENS = 1 << 24
 MAX_SEED = (1 << 63) - 1
-MAX_FLOOR = 10_000.0
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):

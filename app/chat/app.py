@@ -18,6 +18,7 @@ from app.chat.beside import BesideApp
 from app.chat.pausing import PausingApp
 from app.chat.screens.base import EngineScreen
 from app.chat.screens.chat import ChatScreen
+from app.chat.screens.comparison import ComparisonScreen
 from app.chat.screens.wizard import WizardScreen
 from app.history import History, Recorder
 from app.link import EngineClient, EngineLink
@@ -195,7 +196,7 @@ class ChatApp(BesideApp, PausingApp):
         """Ctrl+C: copy a selection, else stop an answer, else hint, and quit the second time."""
         if self._copy_selection():
             return
-        if isinstance(self.screen, ChatScreen) and self.session.busy:
+        if isinstance(self.screen, ChatScreen | ComparisonScreen) and self.session.busy:
             self.screen.action_stop()
             return
         now = time.monotonic()

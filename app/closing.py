@@ -6,8 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app import format
+from app.surroundings import Surroundings
 from app.tune_findings import DetentRow
 from runtime.protocol.events import KChunk
+from runtime.sources import catalogue
+from runtime.sources.fit import fit
+from runtime.sources.speed import lossless_tokens_per_s, tokens_per_s
 
 PLAIN = "the low-bit model as it is, the fastest"
 NOTHING = "nothing fits into so little: as at 0 %"
@@ -31,6 +35,18 @@ class Lossless:
 
     fits: bool | None = None
     relative: float | None = None
+
+
+def foretold(model: str, base: str, around: Surroundings | None) -> Lossless:
+    """Of a model of the catalogue on a machine that was measured; nothing is known of others."""
+    entry = catalogue.find(model)
+    if entry is None or around is None:
+        return Lossless()
+    fits = fit(entry.shape, around.room, 0).lossless
+    if around.rates is None:
+        return Lossless(fits)
+    speed = lossless_tokens_per_s(entry.shape, around.rates)
+    return Lossless(fits, speed / tokens_per_s(entry.shape, base, around.rates))
 
 
 def positions(rows: Sequence[DetentRow], lossless: Lossless) -> list[Position]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime import store
+from runtime.errors import DecdecError
+from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import LOSSLESS
 from runtime.sources import catalogue, resolve
 
@@ -57,3 +59,13 @@ def first_ready(wanted: str, ready: Sequence[str]) -> str:
         if name in ready:
             return name
     return ready[0] if ready else ""
+
+
+def base_of(name: str) -> str:
+    """The base to load a prepared model with: the usual one, or its first where it lacks that."""
+    try:
+        record = next((each for each in store.models() if each.name.lower() == name.lower()), None)
+    except DecdecError:
+        record = None
+    bases = record.record.get("bases", []) if record else []
+    return min(bases) if bases and DEFAULT.name not in bases else DEFAULT.name

@@ -42,6 +42,11 @@ _BEGUN = Words(
     "Enter or p goes on, Esc chooses another model.",
 )
 _PAUSED = "Paused, finished pieces are kept. Enter or p goes on, Esc goes back."
+_RETRY = {
+    Step.HARDWARE: "r tries again, Enter goes on.",
+    Step.PREPARE: "Enter tries again.",
+    Step.TUNE: "Enter tries again.",
+}
 _OFFERED = "Enter measures now, Esc leaves it: the slider is off until then, and the chat works."
 
 
@@ -65,8 +70,7 @@ def _problem(setup: Setup) -> str:
         return _OFFERED
     if setup.waiting and setup.progress.steps:
         return _PAUSED
-    retry = setup.problem and setup.step in (Step.HARDWARE, Step.PREPARE, Step.TUNE)
-    return f"{setup.problem} Enter tries again." if retry else setup.problem
+    return f"{setup.problem} {_RETRY.get(setup.step, '')}".strip() if setup.problem else ""
 
 
 def _reason(reason: str) -> str:

@@ -82,6 +82,17 @@ def test_nobody_waits_for_the_measurement():
     assert (setup.hardware, setup.measured, setup.running) == ({"memory": 1}, True, "prepare")
 
 
+def test_a_machine_that_could_not_be_measured_can_be_left_or_tried_again():
+    setup = Setup()
+    setup.start()
+    setup.push(Failed("worker", "The engine's process ended"))
+    assert words(setup).problem == "The engine's process ended. r tries again, Enter goes on."
+    assert setup.start() == Job("doctor")
+    setup.push(Failed("worker", "The engine's process ended"))
+    setup.forward()
+    assert setup.step is Step.MODEL
+
+
 def test_the_choice_of_a_model_measures_where_nobody_has():
     assert Setup(Step.MODEL).start() == Job("doctor")
 

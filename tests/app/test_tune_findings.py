@@ -2,9 +2,12 @@
 
 import pytest
 
-from app.closing import LOSSLESS, NO_ROOM, NOTHING, PLAIN, Lossless, positions
+from app.closing import LOSSLESS, NO_ROOM, NOTHING, PLAIN, Lossless, foretold, positions
+from app.surroundings import Surroundings
 from app.tune_findings import DetentRow, TuneFindings, knee
 from runtime.protocol.events import KChunk, Progress
+from runtime.sources.fit import Room
+from runtime.sources.speed import CpuRates
 from runtime.tuner import costs
 
 ZERO = {"qkv": 0, "o": 0, "gate_up": 0, "down": 0}
@@ -122,3 +125,14 @@ def test_what_is_free_is_said_so():
 def test_the_last_stop(lossless, meaning):
     last = positions(ended().rows(), lossless)[-1]
     assert (last.meaning, last.speed) == (meaning, "")
+
+
+def test_lossless_is_foretold_for_the_catalogue_on_a_measured_machine():
+    cpu = Surroundings(Room(None, 16_000_000_000), CpuRates(10.0, 10.0), False)
+    known = foretold("SmolLM2-135M-Instruct", "awq4", cpu)
+    assert known.fits
+    assert 0.4 < known.relative < 1.0
+    tight = Surroundings(Room(None, 400_000_000), None, False)
+    assert foretold("SmolLM2-135M-Instruct", "awq4", tight) == Lossless(False)
+    assert foretold("somebody/else", "awq4", cpu) == Lossless()
+    assert foretold("SmolLM2-135M-Instruct", "awq4", None) == Lossless()

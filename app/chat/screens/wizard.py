@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -19,16 +20,16 @@ from app.chat.widgets.job_view import STARTING, JobView
 from app.chat.widgets.model_list import ModelList
 from app.chat.widgets.step_rail import StepRail
 from app.chat.widgets.tiny_notice import TinyNotice
-from app.closing import Lossless
+from app.closing import Lossless, foretold
+from app.models import base_of
 from app.ranking import Known, ranked
 from app.setup import Setup, Step
-from app.surroundings import surroundings
+from app.surroundings import Surroundings, surroundings
 from app.wizard_texts import Words, words
 from runtime import machine
 from runtime.protocol.commands import Prepare
 from runtime.protocol.events import Event
 from runtime.sources import catalogue
-from runtime.sources.speed import lossless_tokens_per_s, tokens_per_s
 
 # Where each step is shown.
 SHOWN = {
@@ -86,6 +87,8 @@ class WizardScreen(EngineScreen):
         """Begin with the present step, or with what an earlier run has begun where no model is ready."""
         self.setup.hardware = machine.glance()
         self._look_at_models()
+        if self.setup.step is Step.TUNE:
+            self.setup.base = base_of(self.setup.model)
         if self.setup.step is Step.HARDWARE and self._known.begun and not self._known.ready:
             self.setup.resume(*self._known.begun[0])
         self._enter()
@@ -144,7 +147,7 @@ class WizardScreen(EngineScreen):
         if action == "pause":
             return setup.step is Step.PREPARE and (setup.waiting or bool(setup.running))
         if action == "again":
-            return setup.step is Step.READY or (setup.step is Step.HARDWARE and setup.measured)
+            return setup.step is Step.READY or (setup.step is Step.HARDWARE and not setup.running)
         return True
 
     @on(ModelList.Chosen)
@@ -210,7 +213,7 @@ class WizardScreen(EngineScreen):
                 self.query_one(CurvePlots).show(setup.findings)
             case Step.READY:
                 self.query_one(ClosingCard).show(setup.findings, self._lossless(), self._here())
-        state = (setup.step, setup.working, setup.waiting, setup.measured)
+        state = (setup.step, setup.running, setup.waiting)
         if state != self._keys_of:
             self._keys_of = state
             self.refresh_bindings()
@@ -223,9 +226,13 @@ class WizardScreen(EngineScreen):
         self._said = said
 
     def _show_models(self) -> None:
-        around = surroundings(self.setup.hardware or {}) if self.setup.measured else None
         default = catalogue.default().name
-        self.query_one(ModelList).show(ranked(self.chat_app.catalogue, default, self._known, around))
+        self.query_one(ModelList).show(ranked(self.chat_app.catalogue, default, self._known, self._around))
+
+    @property
+    def _around(self) -> Surroundings | None:
+        """What the report says about room and speed, once all is measured."""
+        return surroundings(self.setup.hardware or {}) if self.setup.measured else None
 
     def _here(self) -> str:
         """Where the slider stands."""
@@ -233,13 +240,7 @@ class WizardScreen(EngineScreen):
 
     def _lossless(self) -> Lossless:
         """What is known of the slider's last stop for this model."""
-        loaded, entry = self.chat_app.session.loaded, catalogue.find(self.setup.model)
-        around = surroundings(self.setup.hardware or {}) if self.setup.measured else None
-        offers = ranked([entry], entry.name, Known(), around) if entry else []
-        fits = next((offer.fit.lossless for offer in offers if offer.fit), None)
-        if loaded is not None and loaded.model == self.setup.model:
-            fits = loaded.lossless
-        if entry is None or around is None or around.rates is None:
-            return Lossless(fits)
-        base = tokens_per_s(entry.shape, self.setup.base, around.rates)
-        return Lossless(fits, lossless_tokens_per_s(entry.shape, around.rates) / base)
+        setup, loaded = self.setup, self.chat_app.session.loaded
+        known = foretold(setup.model, setup.base, self._around)
+        same = loaded is not None and loaded.model == setup.model
+        return replace(known, fits=loaded.lossless) if same and loaded else known

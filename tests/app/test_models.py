@@ -1,0 +1,32 @@
+"""Which base a prepared model is loaded with."""
+
+import pytest
+
+from app.models import base_of
+from runtime import store
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("DECDEC_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("bases", "wanted"),
+    [
+        (["awq4"], "awq4"),
+        (["awq3", "awq4"], "awq4"),
+        (["int8x3"], "int8x3"),
+        (["rtn3", "awq3"], "awq3"),
+        ([], "awq4"),
+    ],
+)
+def test_the_usual_base_or_what_there_is(bases, wanted):
+    with store.building("m") as staging:
+        (staging / "weights.bin").write_bytes(b"x")
+        store.publish("m", staging, {"source": "a test", "bits_per_weight": 5.0, "bases": bases})
+    assert base_of("m") == wanted
+
+
+def test_a_model_that_is_not_here_gets_the_usual_one():
+    assert base_of("nobody") == "awq4"

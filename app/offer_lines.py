@@ -49,9 +49,10 @@ class Columns:
         yield f"  {offer.verdict:<{VERDICT_CELLS}}", "facts" if offer.fits else "missing"
         if self.sizes and offer.entry:
             yield f" {format.size(offer.entry.download_bytes):>{SIZE_CELLS}}", "facts"
-            yield f"  {offer.entry.licence}", "facts"
         if state := _state(offer):
             yield f"  {state}", "ready" if offer.prepared else "begun"
+        if self.sizes and offer.entry:
+            yield f"  {offer.entry.licence}", "facts"
 
 
 def mark(offer: Offer) -> str:

@@ -30,7 +30,7 @@ def test_a_wide_list_shows_everything():
     text, header = line(ON_GPU, 100)
     assert text == (
         "  Llama 3 8B Instruct          ~42  5.03 GB  4-bit, lossless     16.1 GB"
-        "  Meta Llama 3 Community License  needs a token"
+        "  needs a token  Meta Llama 3 Community License"
     )
     for title in ("~tok/s", "memory", "on this machine", "download"):
         assert title in header

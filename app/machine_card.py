@@ -73,7 +73,7 @@ def _memory(report: Fields) -> list[Row]:
     found = [Row("RAM", _total_and_free(memory, "total_bytes", "available_bytes"))]
     pinnable, limit = memory.get("pinnable_bytes"), memory.get("lock_limit_bytes")
     if pinnable is not None:
-        locked = f"processes may lock {format.size(limit)} by themselves" if limit else ""
+        locked = f"the limit of {format.size(limit)} (ulimit -l) is for others" if limit else ""
         found.append(Row("Pinning", _joined(f"{format.size(pinnable)} for a GPU to read", locked)))
     return found
 

@@ -71,7 +71,7 @@ def test_no_gpu_with_cause_and_fix():
 def test_what_can_be_locked():
     memory = {"total_bytes": 16_000_000_000, "pinnable_bytes": 8_000_000_000, "lock_limit_bytes": 8_388_608}
     found = texts({"memory": memory})
-    assert found["Pinning"] == "8.00 GB for a GPU to read · processes may lock 8.39 MB by themselves"
+    assert found["Pinning"] == "8.00 GB for a GPU to read · the limit of 8.39 MB (ulimit -l) is for others"
     found = texts({"memory": {**memory, "lock_limit_bytes": None}})
     assert found["Pinning"] == "8.00 GB for a GPU to read"
 

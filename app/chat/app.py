@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import TextArea
 
+from app import collector
 from app.actions import ACTIONS
 from app.chat.beside import BesideApp
 from app.chat.pausing import PausingApp
@@ -83,6 +84,8 @@ class ChatApp(BesideApp, PausingApp):
         if self.history.problem:
             self._not_kept(self.history.problem)
         self.tell_unfinished()
+        if not self.is_headless:
+            self.call_after_refresh(collector.spare_the_program)
 
     async def on_unmount(self) -> None:
         """No worker outlives the app, and no change is lost."""

@@ -13,7 +13,7 @@ from textual.timer import Timer
 
 from app import keymap, settings_file
 from app.chat import themes
-from app.chat.leaving import LeavingApp
+from app.chat.terminal import TerminalApp
 from app.hints import Hinting
 from app.keymap import Keymap
 from app.session import ChatSession
@@ -25,7 +25,7 @@ KEEP_DELAY_S = 0.3
 HINT_S = 12.0
 
 
-class SettledApp(LeavingApp):
+class SettledApp(TerminalApp):
     """Holds the settings. What is changed here counts at once where it can, and is written a moment later."""
 
     session: ChatSession

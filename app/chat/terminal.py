@@ -1,22 +1,28 @@
-"""The part of the app that sees to its end: the terminal is as it was, and nobody is shown a traceback."""
+"""The part of the app that minds the terminal: its size, that it is given back, that no traceback is seen."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
+import sys
 
 from rich.text import Text
 from textual.app import App
+from textual.events import Resize
+from textual.geometry import Size
 
 from app import unexpected
 from app.text import one_line
 
 # A shell tells the signal that ended a program by this and its number.
 ENDED = 128
+# Signals of a window that is being dragged may overtake each other, so that an older size is heard last.
+LOOK_AGAIN_S = 0.2
 
 
-class LeavingApp(App[None]):
+class TerminalApp(App[None]):
     """Ends in order when it is told to by a signal, and with one sentence after a failure nobody foresaw."""
 
     _failed = False
@@ -25,6 +31,16 @@ class LeavingApp(App[None]):
         """Without this a SIGTERM would leave the terminal to the shell as a screen without a cursor."""
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._terminated)
+
+    def on_resize(self) -> None:
+        """See a little later whether this was the last word."""
+        if not self.is_headless:
+            self.set_timer(LOOK_AGAIN_S, self._look_again)
+
+    def _look_again(self) -> None:
+        size = _terminal_size()
+        if size is not None and size != self.size:
+            self.post_message(Resize(size, size))
 
     def _terminated(self) -> None:
         self.exit(return_code=ENDED + signal.SIGTERM)
@@ -35,3 +51,11 @@ class LeavingApp(App[None]):
         self._failed = True
         if error is not None and not told:
             self.panic(Text(one_line(unexpected.told(error))))
+
+
+def _terminal_size() -> Size | None:
+    if sys.__stdin__ is None:
+        return None
+    with contextlib.suppress(OSError, ValueError):
+        return Size(*os.get_terminal_size(sys.__stdin__.fileno()))
+    return None

@@ -220,7 +220,8 @@ def test_job_names_of_the_command_line_are_known():
     int8x = {"int8x_encode", "int8x_verify", "int8x_inspect"}
     benches = {"bench_int8x", "bench_kernels", "bench_decode", "bench_tables", "bench_decdec"}
     evaluations = {"eval_ppl", "eval_bbh", "eval_mt_bench", "eval_judge"}
-    assert set(jobs.JOBS) == int8x | benches | evaluations | {"prepare", "tune", "export", "doctor"}
+    models = {"hub_search", "model_details", "check_files", "export"}
+    assert set(jobs.JOBS) == int8x | benches | evaluations | models | {"prepare", "tune", "doctor"}
     assert all(callable(jobs.find(name)) for name in jobs.JOBS)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from runtime import locations
+from runtime.errors import DecdecError
 
 # Fields of the settings, and the variable of each.
 VARIABLES = {"device": "DECDEC_DEVICE", "hub_endpoint": "HF_ENDPOINT", "cache_folder": locations.CACHE}
@@ -67,3 +68,13 @@ def follow(name: str, value: str) -> bool:
         os.environ.pop(variable, None)
         _ours.discard(variable)
     return True
+
+
+def require_models_folder() -> None:
+    """Raise DecdecError where the settings keep the models in a folder that is not there now.
+
+    Else everything would be fetched again, into a folder that the disk hides when it is back.
+    """
+    if locations.CACHE in _ours and not locations.home().is_dir():
+        fix = f"mount its disk, or change cache_folder in {locations.settings_file()}"
+        raise DecdecError(f"The folder of the models, {locations.home()}, is not there", "", fix)

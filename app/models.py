@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime import store
+from runtime import locations, store
 from runtime.errors import DecdecError
 from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import LOSSLESS
@@ -61,11 +61,29 @@ def first_ready(wanted: str, ready: Sequence[str]) -> str:
     return ready[0] if ready else ""
 
 
-def base_of(name: str) -> str:
-    """The base to load a prepared model with: the usual one, or its first where it lacks that."""
+def base_of(name: str, wanted: str = "") -> str:
+    """The base to load a prepared model with: the wanted one, else the usual one, else its first."""
     try:
         record = next((each for each in store.models() if each.name.lower() == name.lower()), None)
     except DecdecError:
         record = None
     bases = record.record.get("bases", []) if record else []
+    if wanted == LOSSLESS or wanted in bases:
+        return wanted
     return min(bases) if bases and DEFAULT.name not in bases else DEFAULT.name
+
+
+def lost(wanted: str) -> str:
+    """Why the model of last time is not there, as a sentence; empty where it is, or where there was none."""
+    if not wanted:
+        return ""
+    try:
+        store.find(wanted)
+    except DecdecError as error:
+        if (locations.models() / wanted).is_dir():
+            return error.sentence
+        return (
+            f"{wanted}, the model of last time, is not in {locations.models()}. If its disk is not there,"
+            " Ctrl+Q leaves, and everything is found again when it is back."
+        )
+    return ""

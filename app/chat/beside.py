@@ -12,7 +12,9 @@ from app import format
 from app.background import Background
 from app.library import removal
 from app.library.pulls import Pull, PullState
+from app.models import lost
 from app.session import ChatSession, Phase
+from app.settings import Settings
 from app.text import one_line
 from runtime.errors import DecdecError
 
@@ -23,11 +25,18 @@ class BesideApp(App[None]):
     """Holds the background work. `pulls_changed` tells of every change, with a pull that just ended."""
 
     session: ChatSession
+    settings: Settings
+    local: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.background = Background(self._on_pulls)
         self.pulls_changed: Signal[Pull | None] = Signal(self, "pulls")
+
+    def on_mount(self) -> None:
+        """Another model, or the set-up, does not silently take the place of the one of last time."""
+        if self.local and (problem := lost(self.settings.model)):
+            self.notify(one_line(problem), severity="warning", timeout=NOTE_S, markup=False)
 
     @property
     def ready_models(self) -> list[str]:
@@ -42,7 +51,8 @@ class BesideApp(App[None]):
         """Offer to go on with what an earlier run did not finish."""
         self.background.forget_ready(self.ready_models)
         names = [one_line(pull.name) for pull in self.background.pulls if pull.state is PullState.PAUSED]
-        if names:
+        # Without any model the set-up offers it.
+        if names and self.session.phase is not Phase.EMPTY:
             was = "was" if len(names) == 1 else "were"
             text = f"{', '.join(names)} {was} not fetched to the end. F2 and Enter go on."
             self.notify(text, timeout=NOTE_S, markup=False)

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from app import environment
+from app.cli.bases import BaseName
 from app.cli.bench import bench
 from app.cli.chats import chats
 from app.cli.doctor import doctor
@@ -21,13 +23,21 @@ from app.cli.serve import serve
 from app.cli.settings import settings
 from app.cli.tune import tune
 
+# Commands that help where the folder of the models is not there.
+WITHOUT_MODELS = ("settings", "chats")
+
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="decdec-chat", message="%(version)s")
+@click.option(
+    "--base",
+    type=BaseName(lossless=True),
+    help="The low-bit weights to answer with, such as awq3 or int8x3.4; int8 is lossless.",
+)
 @loading_options
 @remote_options
 @click.pass_context
-def cli(ctx: click.Context, **options: Any) -> int | None:
+def cli(ctx: click.Context, base: str | None, **options: Any) -> int | None:
     """Chat with a model too good for this machine: low-bit weights, corrected from host memory.
 
     Without a command: the chat. Without a terminal on stdin: answers what comes on stdin and exits.
@@ -36,7 +46,9 @@ def cli(ctx: click.Context, **options: Any) -> int | None:
     for this chat; `decdec-chat settings` shows what holds for every chat, and where it is kept.
     """
     server = {name: options.pop(name) for name in REMOTE_OPTIONS}
-    given = given_loading(**options)
+    given = given_loading(**options) | ({"base": base} if base else {})
+    if ctx.invoked_subcommand not in WITHOUT_MODELS and not any(server.values()):
+        environment.require_models_folder()
     if ctx.invoked_subcommand is not None:
         if given or any(server.values()):
             raise click.UsageError("Options of the chat go behind the command: decdec-chat run --context N …")

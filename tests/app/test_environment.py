@@ -9,6 +9,7 @@ import pytest
 
 from app import environment
 from runtime import device, locations
+from runtime.errors import DecdecError
 from tests.app.conftest import add_model
 
 
@@ -85,3 +86,16 @@ def test_commands_obey_the_settings(tmp_path, monkeypatch):
     env = {name: value for name, value in os.environ.items() if value}
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, env=env)
     assert [model["name"] for model in json.loads(done.stdout)["models"]] == ["far-away"]
+
+
+def test_a_chosen_folder_of_models_that_is_not_there_is_told_and_not_made(tmp_path, monkeypatch):
+    write(f'cache_folder = "{(tmp_path / "disk" / "big").as_posix()}"\n')
+    environment.apply()
+    with pytest.raises(DecdecError, match=r"disk/big, is not there\. Mount its disk, or change cache_folder"):
+        environment.require_models_folder()
+    assert not (tmp_path / "disk").exists()
+    (tmp_path / "disk" / "big").mkdir(parents=True)
+    environment.require_models_folder()
+    monkeypatch.setattr(environment, "_ours", set())
+    monkeypatch.setenv("DECDEC_CACHE", str(tmp_path / "new"))
+    environment.require_models_folder()

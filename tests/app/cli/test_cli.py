@@ -352,3 +352,13 @@ def test_a_device_that_is_not_known_is_told_before_anything_is_fetched(worker, m
     assert (code, out) == (1, "")
     assert "banana" in err
     assert "not here yet" not in err
+
+
+@pytest.mark.parametrize("command", [[], ["run", "hi"], ["models"], ["doctor"], ["settings"]])
+def test_a_folder_of_models_whose_disk_is_not_there_is_a_sentence(worker, home, tmp_path, command):
+    home.mkdir()
+    (home / "settings.toml").write_text(f'cache_folder = "{tmp_path}/disk/big"\n')
+    code, _, err = cli(*command, stdin="hi")
+    assert code == (0 if command == ["settings"] else 1)
+    assert ("is not there. Mount its disk" in err) is (command != ["settings"])
+    assert not (tmp_path / "disk").exists()

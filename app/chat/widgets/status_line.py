@@ -67,13 +67,14 @@ class StatusLine(Widget):
 
     def _meter(self, used: int, limit: int) -> Text:
         share = used / limit if limit else 0.0
-        style = self._style("warn" if share >= WARN_SHARE else "value")
+        warns = share >= WARN_SHARE
+        style, mark = (self._style("warn"), "!") if warns else (self._style("value"), "")
         wide = self.content_size.width >= WIDE
         text = Text().append("context " if wide else "ctx ", self._style("label"))
         if wide and limit:
             full = min(BAR_CELLS, round(share * BAR_CELLS + 0.4 * (used > 0)))
             text.append("▰" * full, style).append("▱" * (BAR_CELLS - full), self._style("label")).append(" ")
-        return text.append(f"{used}/{limit}" if limit else f"{used}", style)
+        return text.append(f"{used}/{limit}{mark}" if limit else f"{used}", style)
 
     def _device(self) -> Text:
         loaded = self.session.loaded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 
@@ -286,3 +287,43 @@ def test_an_answer_cut_in_a_character_goes_on_with_the_whole_character(make):
     first, _ = run(session, "hi", max_tokens=cut)
     assert first["text"] == "x"
     assert run(session, "hi", first["text"])[0]["text"] == "😀 y"
+
+
+def test_text_that_quotes_the_end_of_a_turn_is_not_cut_and_goes_back_as_text(make):
+    session, engine = make("fine")
+    quote = "a turn ends with <|im_end|>, so"
+    end = make.tokenizer.control["<|im_end|>"]
+    engine.replies = iter([make.tokenizer.encode_plain(quote), make.tokenizer.encode("fine")])
+    result, _ = run(session, "how?")
+    assert (result["text"], result["finish_reason"]) == (quote, "stop")
+    assert run(session, "how?", quote, "thanks <|im_end|>")[0]["text"] == "fine"
+    assert engine.history.count(end) == 3, "one behind every message that is over, and none of those quoted"
+
+
+@pytest.mark.parametrize("name", ["<|im_end|>", "<|endoftext|>", "brown"])
+def test_the_first_of_several_ends_ends_the_answer(folder, tmp_path, name):
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    tokenizer = Tokenizer.from_folder(tmp_path)
+    ends = [tokenizer.id_of("Ġbrown"), tokenizer.id_of("<|endoftext|>")]
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
+    reached = tokenizer.encode_plain(" brown") if name == "brown" else tokenizer.encode(name)
+    assert len(reached) == 1
+    ids = [*tokenizer.encode_plain("the quick"), *reached, *tokenizer.encode_plain(" fox")]
+    engine = FakeEngine(iter([ids]), tokenizer.vocab_size, tokenizer.control["<|im_end|>"])
+    session = Session(engine, Loaded("m", "rtn4", "cpu", 512, 1), tmp_path)
+    result, _ = run(session, "hi")
+    assert (result["text"], result["finish_reason"]) == ("the quick", "stop")
+
+
+def test_memory_that_runs_out_at_a_move_of_the_slider_loses_the_turn_and_not_the_position(make):
+    session, engine = make("a b c d e f", "fine")
+    assert session.set_slowdown(SetSlowdown(5.0)) is None
+    accept = engine.set_slowdown
+    engine.set_slowdown = lambda pct, lossless: (_ for _ in ()).throw(MemoryError())
+    with pytest.raises(DecdecError, match="Memory ran out in this answer"):
+        run(session, "hi", control=Controls(moves=[None, None, SetSlowdown(0.0)]))
+    engine.set_slowdown = accept
+    assert session.stats().slowdown_target_pct == 5.0
+    assert engine.history == []
+    assert run(session, "hi")[0]["text"] == "fine"

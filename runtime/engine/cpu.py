@@ -126,25 +126,29 @@ class CpuEngine:
         )
 
     def set_k_chunk(self, table: KChunk) -> None:
-        """Put a table in force directly (tuning and benchmarks)."""
+        """Put a table in force directly (tuning and benchmarks): in every layer, or, if it fails, in none."""
+        ready = [
+            (stack, stack.table(getattr(table, kind)))
+            for kind in LINEAR_KINDS
+            for stack in self._stacks(kind)
+        ]
+        for stack, made in ready:
+            stack.use(made)
         self._k_chunk = table
-        for kind in LINEAR_KINDS:
-            for stack in self._stacks(kind):
-                stack.set_k_chunk(getattr(table, kind))
         self._measured.reset()
 
     def _take_wanted(self) -> None:
         if self._wanted is None:
             return
         (pct, lossless), self._wanted = self._wanted, None
-        self._target = pct
         table = self._path.at(pct)
+        if table != self._k_chunk:
+            self.set_k_chunk(table)
+        self._target = pct
         if lossless != self._is_lossless:
             self._use(self._lossless if lossless else self._base)
             self._is_lossless = lossless
             self._measured.reset()
-        if table != self._k_chunk:
-            self.set_k_chunk(table)
 
     def _use(self, bank: Bank | None) -> None:
         assert bank is not None

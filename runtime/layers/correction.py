@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 
@@ -12,6 +14,15 @@ from kernels.dec.residual import Residual
 from kernels.dec.selection import bucket_bounds
 
 NOTHING = np.empty(0, np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Channels by chunk, and the bounds of their buckets by layer and chunk."""
+
+    k_chunk: int
+    counts: list[int]
+    edges: np.ndarray
 
 
 class CorrectionStack:
@@ -42,14 +53,23 @@ class CorrectionStack:
         self._profiles[layer] = profile
         return Correction(self, layer)
 
-    def set_k_chunk(self, k_chunk: int) -> None:
-        """Change the table between two tokens, in every layer."""
-        self.k_chunk = k_chunk
+    def table(self, k_chunk: int) -> Table:
+        """What so many channels per chunk mean in every layer. Changes nothing."""
         counts = [chunk_share(k_chunk, stop - start) for start, stop in self._chunks]
-        self._counts[:] = counts
+        edges = np.empty_like(self._edges)
         for layer, profile in enumerate(self._profiles):
             for j, (start, stop) in enumerate(self._chunks):
-                self._edges[layer, j] = bucket_bounds(profile[start:stop], max(counts[j], 1))
+                edges[layer, j] = bucket_bounds(profile[start:stop], max(counts[j], 1))
+        return Table(k_chunk, counts, edges)
+
+    def set_k_chunk(self, k_chunk: int) -> None:
+        """Change the table between two tokens, in every layer."""
+        self.use(self.table(k_chunk))
+
+    def use(self, table: Table) -> None:
+        """Put a table in force between two tokens. Needs no memory, so it does not fail."""
+        self.k_chunk = table.k_chunk
+        self._counts[:], self._edges[:] = table.counts, table.edges
 
     @property
     def channels(self) -> int:

@@ -11,6 +11,7 @@ from runtime.engine.cpu import CpuEngine
 from runtime.engine.slider import MeasuredSlowdown, TunedPath
 from runtime.generation.sampler import Sampler
 from runtime.generation.settings import SamplingSettings
+from runtime.layers import correction as corrections
 from runtime.layers.base import LINEAR_KINDS
 from runtime.layers.compensated import Compensated
 from runtime.layers.correction import Correction
@@ -178,6 +179,30 @@ def test_a_table_takes_effect_at_the_next_token_and_counts_its_channels():
     for _ in range(20):
         engine.decode(3)
     assert engine.slider().measured_pct == 0.0
+
+
+def test_a_table_that_cannot_be_had_leaves_the_one_before_in_force(monkeypatch):
+    engine, _ = engine_of("llama", compensated)
+    engine.prefill(TOKENS, lambda: None)
+    engine.set_slowdown(5.0, False)
+    expected, before = engine.decode(3), engine.slider()
+    engine.truncate(len(TOKENS))
+    made, left = corrections.bucket_bounds, iter([True] * 7)
+
+    def scarce(*arguments):
+        if not next(left, False):
+            raise MemoryError
+        return made(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(corrections, "bucket_bounds", scarce)
+        engine.set_slowdown(9.0, False)
+        with pytest.raises(MemoryError):
+            engine.decode(3)
+    assert engine.slider() == before
+    assert torch.equal(engine.decode(3), expected)
+    engine.set_slowdown(9.0, False)
+    assert engine.slider().k_chunk == KChunk(1024, 1024, 1024, 1024)
 
 
 def test_the_lossless_stop_equals_an_int8_engine_and_returns():

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -362,3 +363,16 @@ def test_a_folder_of_models_whose_disk_is_not_there_is_a_sentence(worker, home, 
     assert code == (0 if command == ["settings"] else 1)
     assert ("is not there. Mount its disk" in err) is (command != ["settings"])
     assert not (tmp_path / "disk").exists()
+
+
+def test_a_prepared_model_of_a_hub_is_answered_without_asking_the_hub(worker, monkeypatch):
+    worker(replies=["Hi."])
+    add_model("o--m")
+    with socket.create_server(("127.0.0.1", 0)) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{hub.getsockname()[1]}")
+        code, out, err = cli("run", "-m", "o/m", "hello")
+        hub.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            hub.accept()
+    assert (code, out) == (0, "Hi.\n")
+    assert "fetching" not in err

@@ -50,5 +50,5 @@ async def test_a_streamed_answer_ends_as_it_is_drawn_from_the_history(worker, si
         await until(pilot, lambda: any("Last words" in line for line in seen(app)))
         assert drawn(app) == streamed
         text = " ".join(" ".join(streamed[0]).split())
-        assert all(f"line_{at} = '<x>'  # {at}" in text for at in range(100))
+        assert all(f"line_{at} = '<x>' # {at}" in text for at in range(100))
         assert "Families 👨‍👩‍👧 and flags 🇩🇪, List<String> and <b>tags</b>." in text

@@ -177,6 +177,16 @@ OPTIONS = (
         Applies.START,
         "https://hub.example",
     ),
+    Option(
+        "base",
+        Section.ENGINE,
+        "Weights",
+        "What answers are computed with, where a model has it; int8 is lossless. `decdec-chat pull MODEL "
+        "--base awq3` makes one.",
+        Words("awq4"),
+        Applies.LOAD,
+        "awq3",
+    ),
     Option("theme", Section.LOOK, "Theme", "Colours of the chat.", pick(("decdec-dark",))),
     Option(
         "show_hints",

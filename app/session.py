@@ -57,11 +57,11 @@ class ChatSession(Editing):
 
     # Intents
 
-    def load(self, model: str) -> Load:
-        """Begin to bring a model into memory."""
+    def load(self, model: str, base: str = "") -> Load:
+        """Begin to bring a model into memory; `base`: instead of the one that is usually wanted."""
         self._unload(Phase.LOADING, "the model is loading")
         self.model, self.problem = model, ""
-        return self.how_to_load.command(model)
+        return self.how_to_load.command(model, base)
 
     def ask(self, question: str) -> Generate | None:
         """Add a question. None while the model still loads: `waiting()` gives the command then.

@@ -22,7 +22,8 @@ MAX_SEED = (1 << 63) - 1
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the chat remembers between starts. `untuned`: models whose tuning was declined.
 
-    `context`, `prompt_correction`, `kv_bits`: how models are loaded where the command line says nothing.
+    `context`, `prompt_correction`, `kv_bits`, `base`: how models are loaded where the command line says
+    nothing.
     `auto_floor`: tokens/s that the slider's "auto" keeps, 0: auto is off. `hints`: first-use hints already
     seen; `show_hints`: whether more may come. `keys`: Textual key lists by an action's name, where they
     differ from the usual ones. `device`, `hub_endpoint`: as DECDEC_DEVICE and HF_ENDPOINT, which go before.
@@ -47,11 +48,12 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     device: str = ""
     hub_endpoint: str = ""
     cache_folder: str = ""
+    base: str = ""
 
     @property
     def loading(self) -> Loading:
         """How models are loaded."""
-        return Loading(self.context, self.prompt_correction, self.kv_bits)
+        return Loading(self.context, self.prompt_correction, self.kv_bits, self.base)
 
     def __post_init__(self) -> None:
         _ = self.loading

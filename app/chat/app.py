@@ -143,7 +143,7 @@ class ChatApp(BesideApp, PausingApp):
             self._load(name)
 
     def _load(self, model: str) -> None:
-        self.send(self.session.load(model))
+        self.send(self.load_command(model))
 
     # Wizard
 
@@ -153,11 +153,11 @@ class ChatApp(BesideApp, PausingApp):
             return
         self.push_screen(WizardScreen(Setup(Step.MODEL if self.ready_models else Step.HARDWARE)))
 
-    def open_tuning(self, model: str) -> None:
-        """The wizard at its tuning step."""
+    def open_tuning(self, model: str, reason: str = "") -> None:
+        """The wizard at its tuning step, which waits where a reason says why it is offered."""
         if self._needs_local_engine():
             return
-        self.push_screen(WizardScreen(Setup(Step.TUNE, model)))
+        self.push_screen(WizardScreen(Setup(Step.TUNE, model, reason)))
 
     def _needs_local_engine(self) -> bool:
         """Whether a server answers, so that there is nothing to set up; told then."""
@@ -186,7 +186,7 @@ class ChatApp(BesideApp, PausingApp):
         """An interrupted set-up goes on at its tuning, unless that was declined."""
         untuned = self.local and event.untuned_reason and event.model not in self.settings.untuned
         if untuned and isinstance(self.screen, ChatScreen) and not self.session.busy:
-            self.open_tuning(event.model)
+            self.open_tuning(event.model, event.untuned_reason)
 
     def _refresh_chat(self) -> None:
         for screen in self.screen_stack:

@@ -9,7 +9,9 @@ import msgspec
 from app import environment, settings_file
 from app.chat.settled import SettledApp
 from app.link import EngineLink
+from app.models import base_of
 from app.options import Applies
+from app.text import one_line
 from runtime import locations
 from runtime.errors import DecdecError
 from runtime.protocol.commands import Command, Load
@@ -30,9 +32,23 @@ class PausingApp(SettledApp):
         if environment.present() != self._started_with:
             return Applies.START
         loaded = self.last_load
-        if loaded is None or self.session.how_to_load.command(loaded.model, loaded.base) == loaded:
+        if (
+            loaded is None
+            or self.session.how_to_load.command(loaded.model, self._base(loaded.model)) == loaded
+        ):
             return Applies.NOW
         return Applies.LOAD
+
+    def load_command(self, model: str) -> Load:
+        """Begin to bring a model into memory, with the wanted weights if it has them; told if not."""
+        base, wanted = self._base(model), self.session.how_to_load.base
+        if wanted and base != wanted:
+            text = f"{one_line(model)} has no {one_line(wanted)}: {base} answers. decdec-chat pull makes it."
+            self.notify(text, severity="warning", timeout=10, markup=False)
+        return self.session.load(model, base)
+
+    def _base(self, model: str) -> str:
+        return base_of(model, self.session.how_to_load.base)
 
     async def renew(self) -> None:
         """Load the model again, in a new engine if need be; DecdecError while an answer is written."""
@@ -58,7 +74,7 @@ class PausingApp(SettledApp):
 
     def _load_again(self) -> None:
         if self.session.model:
-            self.send(self.session.load(self.session.model))
+            self.send(self.load_command(self.session.model))
 
     def point_to(self, folder: Path) -> None:
         """Models lie in this folder from now on; DecdecError, and no change, when that cannot be kept."""

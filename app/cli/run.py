@@ -97,11 +97,13 @@ def answer_stdin(given: Mapping[str, Any], remote: Remote | None = None) -> int:
     from app.loading import Loading
     from app.models import target
 
+    loading = Loading(**given)
     answer = Answer(
         remote.target if remote else target(None),
         read_prompt(None),
-        tune=True,
-        loading=Loading(**given),
+        tune=loading.base != LOSSLESS,
+        base=loading.base or DEFAULT.name,
+        loading=loading,
         out=sys.stdout,
         remote=remote,
     )

@@ -26,6 +26,9 @@ def test_the_usual_base_or_what_there_is(bases, wanted):
         (staging / "weights.bin").write_bytes(b"x")
         store.publish("m", staging, {"source": "a test", "bits_per_weight": 5.0, "bases": bases})
     assert base_of("m") == wanted
+    assert base_of("m", "int8") == "int8"
+    assert base_of("m", "squeezellm3") == wanted
+    assert base_of("m", bases[-1] if bases else "awq4") == (bases[-1] if bases else "awq4")
 
 
 def test_a_model_that_is_not_here_gets_the_usual_one():

@@ -34,6 +34,7 @@ FULL = Settings(
     "cuda:1",
     "http://mirror.example:8080/hub",
     "/elsewhere",
+    "awq3",
 )
 
 

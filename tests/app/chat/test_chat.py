@@ -9,9 +9,11 @@ from app.chat.screens.system_prompt import SystemPromptScreen
 from app.chat.widgets.prompt import Prompt
 from app.chat.widgets.transcript import Transcript
 from app.chat.widgets.turn import TurnView
+from app.loading import Loading
 from app.session import Phase
 from runtime import locations
 from tests.app.chat.helpers import ask, running, seen, until
+from tests.app.conftest import add_model
 
 pytestmark = pytest.mark.usefixtures("worker", "model")
 
@@ -257,3 +259,14 @@ async def test_settings_and_options_say_how_a_model_is_loaded_and_its_note_is_sh
         await until(pilot, lambda: app.session.conversation.last.failure)
         await until(pilot, lambda: app.session.phase is Phase.READY)
         assert "context 512, 8 bits [x]" in [notification.message for notification in app._notifications]
+
+
+async def test_the_wanted_weights_are_loaded_where_a_model_has_them_and_others_are_told(worker):
+    add_model("other")
+    async with running(given_loading={"base": "int8"}) as (app, pilot):
+        assert app.session.loaded.base == "int8"
+        app.session.how_to_load = Loading(base="awq3")
+        app.load_model("other")
+        await until(pilot, lambda: app.session.loaded and app.session.loaded.model == "other")
+        assert app.session.loaded.base == "awq4"
+        assert any("other has no awq3: awq4 answers." in note.message for note in app._notifications)

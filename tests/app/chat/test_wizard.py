@@ -104,6 +104,7 @@ async def test_escape_in_tuning_leaves_a_working_chat_and_is_not_asked_again(wor
     async with running(ready=False) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WizardScreen))
         assert app.screen.setup.step is Step.TUNE
+        await pilot.press("enter")
         await until(pilot, lambda: app.screen.setup.progress.steps)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, ChatScreen))
@@ -285,6 +286,7 @@ async def test_tuning_is_drawn_while_it_goes_on(worker):
     add_model(MODEL)
     async with running(ready=False) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WizardScreen))
+        await pilot.press("enter")
         await until(pilot, lambda: app.screen.setup.findings.curve("down") is not None)
         await pilot.pause()
         text = "\n".join(seen(app))
@@ -297,6 +299,7 @@ async def test_the_last_card_can_tune_again(worker):
     add_model(MODEL)
     async with running(ready=False) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WizardScreen))
+        await pilot.press("enter")
         await until(pilot, lambda: app.screen.setup.step is Step.READY)
         text = "\n".join(seen(app))
         assert "97.1 tok/s" in text

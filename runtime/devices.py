@@ -30,6 +30,13 @@ def answering_gpu() -> int | None:
     return index
 
 
+def why_cpu() -> str:
+    """Why the CPU answers although there is NVIDIA's driver; empty where that was asked for."""
+    if device.wanted() == device.CPU or not device.driver_present():
+        return ""
+    return why_no_cuda() or why_no_kernels() or why_not(0)
+
+
 def first_usable() -> int | None:
     """The first CUDA device that kernels can be compiled for."""
     return next((index for index in range(torch.cuda.device_count()) if not why_not(index)), None)

@@ -47,9 +47,15 @@ def load_cpu_engine(command: Load, ctx: JobContext, keep_lossless: bool = True) 
         untuned_reason=reason,
         lossless=low_bit and lossless,
         load_s=time.monotonic() - started,
-        note=FULL_CACHE if command.kv_bits == 8 else "",
+        note=_note(command),
     )
     return LoadedEngine(engine, loaded, opened.record.path)
+
+
+def _note(command: Load) -> str:
+    why = devices.why_cpu()
+    parts = [f"The GPU is not used: {why}."] if why else []
+    return " ".join(parts + [FULL_CACHE] * (command.kv_bits == 8))
 
 
 class _Loader:

@@ -94,6 +94,24 @@ def test_devices_are_shown_by_name(machine):
     assert devices.label(None) == f"CPU ({torch.get_num_threads()} threads)"
 
 
+@pytest.mark.parametrize(
+    ("found", "wanted", "words"),
+    [
+        (Machine(()), "", "the driver is too old for CUDA 13.0"),
+        (Machine((HOPPER,), cuda=None), "", "install a CUDA build"),
+        (Machine((HOPPER,), triton=False), "", "triton is not installed"),
+        (Machine((HOPPER,), compiler=False), "", "install gcc or set CC"),
+        (Machine((OLD,)), "", "compute capability is 7.5"),
+        (Machine((HOPPER,), compiler=False), "cpu", None),
+        (Machine((), driver=False), "", None),
+    ],
+)
+def test_a_cpu_that_answers_in_a_gpu_s_place_is_told_with_the_cause(machine, found, wanted, words):
+    machine(found, wanted)
+    assert devices.answering_gpu() is None
+    assert devices.why_cpu() == "" if words is None else words in devices.why_cpu()
+
+
 def test_macs_have_no_such_driver(machine, monkeypatch):
     machine(Machine((HOPPER,)))
     monkeypatch.setattr(sys, "platform", "darwin")

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from kernels.dec import GroupCodes, TableCodes, dequantise, quantise_residual, quantise_rtn
 from kernels.int8x import Quantised
-from runtime import lowbit, store
+from runtime import devices, lowbit, store
 from runtime.checkpoint import open_checkpoint
 from runtime.engine.load import load_engine
 from runtime.errors import DecdecError, Interrupted
@@ -186,6 +186,14 @@ def test_an_uncorrected_prompt_is_what_the_base_alone_computes(home, source):
 def test_a_narrow_cache_is_for_a_gpu_and_the_model_says_so(home, source):
     prepared(source)
     assert "32 bits" in load_engine(Load("tiny", "rtn4", 64, kv_bits=8), SILENT).loaded.note
+
+
+def test_a_gpu_that_is_not_used_is_told_when_the_model_loads(home, source, monkeypatch):
+    prepared(source)
+    monkeypatch.setattr(devices, "why_cpu", lambda: "its fan is too loud")
+    loaded = load_engine(Load("tiny", "rtn4", 64), SILENT).loaded
+    assert loaded.note == "The GPU is not used: its fan is too loud."
+    assert loaded.device.startswith("CPU")
 
 
 def test_an_impossible_context_is_refused_with_the_limit(home, source):

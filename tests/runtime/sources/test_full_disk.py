@@ -6,6 +6,12 @@ import sys
 
 import pytest
 
+from runtime.errors import DecdecError
+from runtime.progress import JobContext
+from runtime.sources import hub
+from runtime.sources.hub_api import Listing
+from runtime.sources.resumable import RemoteFile
+
 pytest.importorskip("resource", reason="this system has no limits of files")
 
 # The limit of a process stands for the full disk; writing beyond it fails in the same way.
@@ -59,3 +65,16 @@ def test_what_is_there_is_kept_and_the_next_start_fetches_the_rest(tmp_path, mon
     assert 0 < found["missing"] < 100_000
     assert found["served_again"] == 100_000 - found["missing"]
     assert found["whole"]
+
+
+def test_a_hub_s_model_that_is_too_large_is_refused_before_the_first_byte(home, monkeypatch):
+    files = (RemoteFile("config.json", 2), RemoteFile("model.safetensors", 10**17))
+    monkeypatch.setattr(hub.hub_api, "list_files", lambda repo: Listing("c0ffee", files))
+    monkeypatch.setattr(hub.hub_api, "in_hub_cache", lambda repo, commit=None: None)
+    monkeypatch.setattr(hub, "HubTransport", lambda *of: pytest.fail("something was asked for"))
+    with pytest.raises(DecdecError) as caught:
+        hub.HubSource("o--m", "o/m", "o/m").fetch(JobContext.silent())
+    assert str(home) in caught.value.what
+    assert " GB are needed and " in caught.value.why
+    assert "DECDEC_HOME to a folder on a larger disk" in caught.value.fix
+    assert not [path for path in home.rglob("*") if path.is_file() and path.suffix != ".lock"]

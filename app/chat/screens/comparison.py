@@ -15,6 +15,7 @@ from textual.widgets import Footer, Input, Static
 
 from app.chat.screens.base import EngineScreen
 from app.chat.widgets.comparison_pane import NAMES, ComparisonPane
+from app.chat.widgets.line_input import LineInput
 from app.chat.widgets.position_picker import PositionPicker
 from app.chat.widgets.tiny_notice import TinyNotice
 from app.comparison import Answer, Comparison
@@ -69,7 +70,7 @@ class ComparisonScreen(EngineScreen):
         """Question, two panes, one line of help."""
         slider = self.chat_app.session.slider
         with Vertical(id="comparison"):
-            question = Input(one_line(self._question), placeholder="Question", id="comparison-question")
+            question = LineInput(one_line(self._question), placeholder="Question", id="comparison-question")
             question.border_title = TITLE
             yield question
             with Container(id="sides"):

@@ -19,6 +19,7 @@ from app.chat.screens.line import LineScreen
 from app.chat.widgets.conversation_line import Found
 from app.chat.widgets.conversation_list import ConversationList
 from app.chat.widgets.conversation_preview import ConversationPreview
+from app.chat.widgets.line_input import LineInput
 from app.chat.widgets.tiny_notice import TinyNotice
 from app.history.listing import Entry, Page
 from app.history.words import phrases
@@ -78,7 +79,7 @@ class HistoryScreen(EngineScreen):
             with Horizontal(id="history-head"):
                 yield Static("Conversations", id="history-title")
                 yield Static(id="history-count", markup=False)
-            yield Input(
+            yield LineInput(
                 self._words, placeholder="/ searches every title, question and answer", id="history-search"
             )
             yield Static(id="history-empty", markup=False)

@@ -11,6 +11,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from app.chat.widgets.line_input import LineInput
+
 
 class LineScreen(ModalScreen[str | None]):
     """Returns what was typed, or None when left with Esc. `hint`: what it is for and what may stand there."""
@@ -25,7 +27,7 @@ class LineScreen(ModalScreen[str | None]):
         """Title, line, what it is for."""
         with Vertical(id="dialog"):
             yield Static(self._title, id="dialog-title", markup=False)
-            yield Input(self._text, id="line", compact=True)
+            yield LineInput(self._text, id="line", compact=True)
             yield Static(self._hint, id="dialog-keys", markup=False)
 
     @on(Input.Submitted)

@@ -22,6 +22,7 @@ from app.cli.run import answer_stdin, run
 from app.cli.serve import serve
 from app.cli.settings import settings
 from app.cli.tune import tune
+from runtime.errors import DecdecError
 
 # Commands that help where the folder of the models is not there.
 WITHOUT_MODELS = ("settings", "chats")
@@ -56,6 +57,8 @@ def cli(ctx: click.Context, base: str | None, **options: Any) -> int | None:
     remote = given_remote(ctx, **server)
     if not sys.stdin.isatty():
         return answer_stdin(given, remote)
+    if not sys.stderr.isatty():
+        raise DecdecError("The chat cannot be drawn", "stderr is no terminal", "do not redirect it")
     from app.chat.app import ChatApp
 
     chat = ChatApp(given, **_in_its_place(remote))

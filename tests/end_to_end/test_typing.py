@@ -2,6 +2,7 @@
 
 import base64
 import re
+import shlex
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.app.conftest import MODEL, add_model
 pytest.importorskip("fcntl", reason="this system has no pseudo terminals")
 from app.clipboard import SAFE_BYTES
 from tests.end_to_end import terminals
+from tests.end_to_end.conftest import PROGRAM
 
 
 @pytest.fixture
@@ -90,3 +92,9 @@ def test_without_colours_and_without_a_mouse(start):
     assert colours
     for index, red, green, blue in colours:
         assert red == green == blue if red else int(index) in (0, 7, 8, 15, 16) or 231 <= int(index) <= 255
+
+
+def test_a_screen_that_would_be_drawn_into_a_file_is_refused(start, tmp_path):
+    line = f"{shlex.join(PROGRAM)} 2>{shlex.quote(str(tmp_path / 'log'))}"
+    assert start(program=["sh", "-c", line]).exit_code() == 1
+    assert (tmp_path / "log").read_text().startswith("The chat cannot be drawn: stderr is no terminal.")

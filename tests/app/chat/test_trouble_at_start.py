@@ -6,7 +6,7 @@ from app.chat.screens.chat import ChatScreen
 from app.chat.screens.wizard import WizardScreen
 from app.settings import Settings
 from runtime import locations
-from tests.app.chat.helpers import ask, running, until
+from tests.app.chat.helpers import ask, running, seen, until
 from tests.app.conftest import MODEL, add_model
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -64,3 +64,16 @@ async def test_nothing_is_told_where_all_is_well(model):
     write(locations.settings_file(), f'model = "{MODEL}"\n'.encode())
     async with running() as (app, _):
         assert not app._notifications
+
+
+async def test_a_tuning_that_does_not_hold_is_told_with_the_reason_and_not_begun_unasked(worker, model):
+    worker("--untuned")
+    async with running(ready=False) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WizardScreen))
+        await until(pilot, lambda: "Not tuned on this device yet." in "\n".join(seen(app)))
+        assert app.session.slider.reason == "not tuned on this device yet"
+        assert not app.screen.setup.running
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ChatScreen))
+        await ask(app, pilot, "hi")
+        assert app.session.conversation.last.answer, "the slider is off, and the chat is there"

@@ -66,5 +66,6 @@ def test_model_shapes(rows, columns, bits):
     weights = pack_groups(base).to(DEVICE)
     exact = dequantise(base).bfloat16()
     assert torch.equal(decode_groups_bf16(weights).cpu(), exact)
-    panel = decode_groups_bf16(weights, (8, 808), (512, columns - 128))
-    assert torch.equal(panel.cpu(), exact[8:808, 512:-128])
+    first = min(512, columns // 2)
+    panel = decode_groups_bf16(weights, (8, 808), (first, columns - 128))
+    assert torch.equal(panel.cpu(), exact[8:808, first:-128])

@@ -37,7 +37,8 @@ def test_every_bit_is_that_of_the_base(rows, columns, bits, asm):
 @pytest.mark.parametrize("shift", [5.0, -5.0, 0.4])
 def test_tables_on_one_side_of_zero(bits, shift):
     base = _base(bits, 8, 160, shift=shift)
-    assert torch.equal(decode_tables_bf16(pack_tables(base)), dequantise_table(base).bfloat16())
+    decoded = decode_tables_bf16(pack_tables(base).to(DEVICE))
+    assert torch.equal(decoded.cpu(), dequantise_table(base).bfloat16())
 
 
 @pytest.mark.parametrize("bits", [3, 4])
@@ -84,5 +85,6 @@ def test_model_shapes(rows, columns, bits):
     packed = pack_tables(base).to(DEVICE)
     exact = dequantise_table(base).bfloat16()
     assert torch.equal(decode_tables_bf16(packed).cpu(), exact)
-    panel = decode_tables_bf16(packed, (8, 808), (512, columns - 128))
-    assert torch.equal(panel.cpu(), exact[8:808, 512:-128])
+    first = min(512, columns // 2)
+    panel = decode_tables_bf16(packed, (8, 808), (first, columns - 128))
+    assert torch.equal(panel.cpu(), exact[8:808, first:-128])

@@ -80,10 +80,11 @@ def test_what_makes_it_more():
 def test_no_chunk_takes_more_than_was_said(family, bits, monkeypatch):
     # A CPU multiplies in float32, with copies that a GPU does without.
     monkeypatch.setattr(panels, "add_product", lambda out, *_, **__: out.fill_(0.1))
-    # torch's own bias cannot be made while tensors are counted; a plain mask is more.
-    monkeypatch.setattr(prefill_attention, "causal_lower_right", lambda n, end: causal_mask(end - n, n, None))
     model = device_model(family, "dense", num_hidden_layers=2, context=64).model
     spec = model.spec
+    # torch's own bias cannot be made while tensors are counted; a plain mask is more.
+    plain = lambda n, end: causal_mask(end - n, n, None, model.device)  # noqa: E731
+    monkeypatch.setattr(prefill_attention, "causal_lower_right", plain)
     cache = new_device_cache(2, spec.n_kv_heads, 64, spec.head_dim, model.device, bits)
     prompt = Prefill(model, cache, corrected=True, chunk=24)
     with Peak() as peak:

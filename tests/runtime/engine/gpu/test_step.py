@@ -16,6 +16,8 @@ from tests.runtime.model.tiny import FAMILIES
 TOKENS = torch.randint(1, 32, (14,), generator=torch.Generator().manual_seed(5)).tolist()
 # Products take inputs in digits as good as float32; a key or value may fall on the other side of a bf16 tie.
 CLOSE = 2e-3
+# Tensor cores take the attention's queries and probabilities in bf16: what lies behind it is off by that.
+BOUND = 2 * CLOSE if torch.cuda.is_available() else CLOSE
 SIZES = {
     "gemma3": {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]},
     "phi3-longrope": {"num_attention_heads": 4},
@@ -37,7 +39,7 @@ def mixed(tiny, shares):
     return Decoder(base.spec, base.embed, blocks, base.norm, base.head)
 
 
-def check(run, bound=CLOSE):
+def check(run, bound=BOUND):
     """Near the decoder, with a choice as good as its own, which the state has moved on to."""
     assert off(run.found, run.exact) < bound
     assert off(run.written, run.expected) < bound

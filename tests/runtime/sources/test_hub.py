@@ -126,6 +126,19 @@ def test_every_failure_is_one_sentence(online, repo, words):
     assert "\n" not in outcome["error"]
 
 
+def test_what_was_fetched_is_not_fetched_again(online, client, server):
+    asked = len(server.requests)
+    assert client("owner/good")["owner/good"]["path"] == online["owner/good"]["path"]
+    of_it = [path.partition("?")[0] for path, _, _ in server.requests[asked:] if "owner/good" in path]
+    assert of_it == ["/api/models/owner/good"]
+
+
+def test_the_token_is_written_nowhere(online):
+    home = Path(online["owner/good"]["path"]).parents[2]
+    assert "hf_secret" not in json.dumps(online)
+    assert not [path for path in home.rglob("*") if path.is_file() and b"hf_secret" in path.read_bytes()]
+
+
 def test_offline_what_is_here_works_and_what_is_not_says_so(online, client, server):
     asked = len(server.requests)
     outcome = client("owner/good", "owner/corrupt", HF_HUB_OFFLINE="1")

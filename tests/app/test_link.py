@@ -9,7 +9,7 @@ from runtime.protocol.events import Done, Failed, Loaded, Ready
 from tests.fakes.chat_server import ChatServer, Reply, answer
 
 
-async def until(condition, seconds=5.0):
+async def until(condition, seconds=20.0):
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.01)

@@ -19,7 +19,7 @@ async def running(size=(100, 30), ready=True, given_loading=None):
         yield app, pilot
 
 
-async def until(pilot, condition, seconds=5.0):
+async def until(pilot, condition, seconds=20.0):
     """Let the app work until something holds."""
     async with asyncio.timeout(seconds):
         while not condition():

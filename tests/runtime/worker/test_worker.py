@@ -61,7 +61,7 @@ async def client(home):
 
 async def until(client: WorkerClient, *kinds: type) -> list[Event]:
     seen: list[Event] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         async for event in client.events():
             seen.append(event)
             if isinstance(event, kinds):

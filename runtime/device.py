@@ -21,7 +21,7 @@ _DRIVER_FILES = ("/proc/driver/nvidia/version", "/usr/lib/wsl/lib/nvidia-smi")
 
 
 def understood(text: str) -> str | None:
-    """What a text asks for: AUTOMATIC (a GPU that can be used, else the CPU), CPU or "cuda:N"; None: neither."""
+    """What a text asks for: AUTOMATIC (a GPU that can, else the CPU), CPU or "cuda:N"; None: neither."""
     name = text.strip().lower()
     if name in (AUTOMATIC, "auto"):
         return AUTOMATIC

@@ -156,6 +156,8 @@ class ChatSession(Editing):
                 self._on_done(event.result)
             case Failed(job="generate"):
                 self._end_answer(_sentence(event))
+            case Failed(job="set_slowdown") if not self.slider.lent:
+                self.slider.refused()
             case Failed(job="load" | "worker"):
                 self._on_broken(_sentence(event))
 

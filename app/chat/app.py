@@ -21,6 +21,7 @@ from app.chat.screens.base import EngineScreen
 from app.chat.screens.chat import ChatScreen
 from app.chat.screens.comparison import ComparisonScreen
 from app.chat.screens.wizard import WizardScreen
+from app.clipboard import copied
 from app.history import History, Recorder
 from app.link import EngineClient, EngineLink
 from app.models import first_ready
@@ -185,7 +186,8 @@ class ChatApp(BesideApp, PausingApp):
     def _offer_tuning(self, event: Loaded) -> None:
         """An interrupted set-up goes on at its tuning, unless that was declined."""
         untuned = self.local and event.untuned_reason and event.model not in self.settings.untuned
-        if untuned and isinstance(self.screen, ChatScreen) and not self.session.busy:
+        free = isinstance(self.screen, ChatScreen) and not self.session.busy and not self.screen.prompt.text
+        if untuned and free:
             self.open_tuning(event.model, event.untuned_reason)
 
     def _refresh_chat(self) -> None:
@@ -199,8 +201,8 @@ class ChatApp(BesideApp, PausingApp):
         """Ctrl+C: copy a selection, else stop an answer, else hint, and quit the second time."""
         if self._copy_selection():
             return
-        if isinstance(self.screen, ChatScreen | ComparisonScreen) and self.session.busy:
-            self.screen.action_stop()
+        if self.session.busy and (writing := self._writing_screen()):
+            writing.action_stop()
             return
         now = time.monotonic()
         if now - self._interrupted_at < QUIT_WINDOW_S:
@@ -208,12 +210,20 @@ class ChatApp(BesideApp, PausingApp):
         self._interrupted_at = now
         self.notify("Ctrl+C again quits.", timeout=QUIT_WINDOW_S)
 
+    def _writing_screen(self) -> ChatScreen | ComparisonScreen | None:
+        """What shows the running answer, also behind a dialog."""
+        shown = (
+            each for each in reversed(self.screen_stack) if isinstance(each, ChatScreen | ComparisonScreen)
+        )
+        return next(shown, None)
+
     def _copy_selection(self) -> bool:
         focused = self.focused
         text = focused.selected_text if isinstance(focused, TextArea) else ""
         text = text or self.screen.get_selected_text() or ""
         if text:
             self.copy_to_clipboard(text)
+            self.notify(copied(text), markup=False)
             self.screen.clear_selection()
         return bool(text)
 

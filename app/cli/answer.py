@@ -82,7 +82,8 @@ class Answer:
             yield Prepare(self.target.source, name, bases=self._bases())
         yield self.loading.command(name, self.base)
         if self.tune and self.base != LOSSLESS and not self._is_tuned():
-            print(f"{name} is not tuned on this device yet: tuning it.", file=sys.stderr)
+            reason = (self._loaded and self._loaded.untuned_reason) or "not tuned on this device yet"
+            print(f"Tuning {name}: {neutralise(reason).rstrip('.')}.", file=sys.stderr)
             yield Tune(name, self.base)
             yield self.loading.command(name, self.base)
         if slowdown := self._slowdown():

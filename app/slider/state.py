@@ -64,6 +64,11 @@ class SliderState:
             self.position = self.auto.at_least_free(self.position)
         self._unsettle()
 
+    def refused(self) -> None:
+        """The engine stays where it was, and so does the target."""
+        self.position = self._wanted = Position.of(self._stats) if self._stats else Position()
+        self._unsettle()
+
     def unloaded(self, reason: str) -> None:
         """No model: nothing to slide. The target is kept for the next one."""
         self.path, self.has_lossless, self.reason = Path(), False, reason

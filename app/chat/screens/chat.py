@@ -22,6 +22,7 @@ from app.chat.widgets.tiny_notice import TinyNotice
 from app.chat.widgets.transcript import Transcript
 from app.greeting import greeting
 from app.text import one_line
+from runtime.errors import DecdecError
 from runtime.protocol.events import Done, Event, Failed, Loaded, Token
 
 # Moves of a dragged thumb within this time become one command.
@@ -78,6 +79,8 @@ class ChatScreen(AnswerActions, ChatActions, SlideActions, SetupActions, Program
             self.transcript.finish()
         if isinstance(event, Failed) and event.job in ("load", "worker"):
             self.notify(self.chat_app.session.problem, severity="error", timeout=10, markup=False)
+        if isinstance(event, Failed) and event.job == "set_slowdown" and not self.session.slider.lent:
+            self.warn(DecdecError(event.what, event.why, event.fix).sentence)
         if isinstance(event, Loaded) and event.note and self.chat_app.session.conversation.turns:
             self.notify(one_line(event.note), timeout=10, markup=False)
         if isinstance(event, Loaded | Failed):

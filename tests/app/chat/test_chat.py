@@ -270,3 +270,22 @@ async def test_the_wanted_weights_are_loaded_where_a_model_has_them_and_others_a
         await until(pilot, lambda: app.session.loaded and app.session.loaded.model == "other")
         assert app.session.loaded.base == "awq4"
         assert any("other has no awq3: awq4 answers." in note.message for note in app._notifications)
+
+
+async def test_a_copied_selection_is_told():
+    async with running() as (app, pilot):
+        await pilot.press("a", "b", "shift+left", "ctrl+c")
+        await pilot.pause()
+        assert app.clipboard == "b"
+        assert "Copied 1 characters." in [note.message for note in app._notifications]
+
+
+async def test_ctrl_c_stops_the_answer_behind_a_dialog_too(worker):
+    worker(rate=100)
+    async with running() as (app, pilot):
+        await ask(app, pilot, "!long", wait=False)
+        await until(pilot, lambda: app.session.conversation.last.answer)
+        await pilot.press("f1", "ctrl+c")
+        await until(pilot, lambda: not app.session.busy)
+        assert app.session.conversation.last.finish_reason == "stopped"
+        assert not any("again quits" in note.message for note in app._notifications)

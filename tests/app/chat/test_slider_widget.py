@@ -13,6 +13,7 @@ from app.slider import DEFAULT_SLOWDOWN_PCT, Position
 from app.slider.position import LOSSLESS
 from runtime import locations
 from runtime.protocol.commands import SetSlowdown
+from runtime.protocol.events import Failed
 from tests.app.chat.helpers import ask, running, seen, until
 
 pytestmark = pytest.mark.usefixtures("worker", "model")
@@ -248,3 +249,15 @@ async def test_a_drag_is_few_commands():
         await until(pilot, lambda: SetSlowdown(10.0) in sent)
         assert len(sent) <= 10
         assert all(isinstance(command, SetSlowdown) for command in sent)
+
+
+async def test_a_position_that_the_engine_refuses_is_told_and_the_target_goes_back(worker):
+    async with running() as (app, pilot):
+        await ask(app, pilot, "hi")
+        before = app.session.slider.position
+        app.session.slider.move_to(20)
+        app.session.push(failed := Failed("set_slowdown", "Memory ran out", "1 MB is free", "take less"))
+        app.screen.engine_event(failed)
+        await pilot.pause()
+        assert app.session.slider.position == before
+        assert "Memory ran out: 1 MB is free. Take less." in noted(app)

@@ -340,3 +340,15 @@ async def test_the_list_shows_models_at_every_size(worker, size):
         assert "Qwen3 8B" in text
         assert sum(name in text for name in ("Qwen3 4B", "Phi-3 mini", "Llama 3 8B")) == 3
         assert "or type" in text
+
+
+async def test_tuning_is_not_offered_over_a_question_that_is_being_typed(worker):
+    worker("--untuned", step_s=1, ticks=4)
+    add_model(MODEL)
+    async with running(ready=False) as (app, pilot):
+        await pilot.press("h", "i")
+        await until(pilot, lambda: app.session.loaded)
+        assert isinstance(app.screen, ChatScreen)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.session.conversation.last and not app.session.busy)
+        assert app.session.conversation.last.question == "hi"

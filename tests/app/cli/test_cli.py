@@ -122,7 +122,7 @@ def test_a_slowdown_tunes_first_where_it_must(worker, model):
     worker("--untuned")
     code, _, err = cli("run", "--slowdown", "5", "hello")
     assert code == 0
-    assert "is not tuned on this device yet" in err
+    assert "Tuning SmolLM2-135M-Instruct: not tuned on this device yet." in err
 
 
 def test_models_and_rm(model):

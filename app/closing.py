@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app import format
+from app.slider import DETENTS
 from app.surroundings import Surroundings
-from app.tune_findings import DetentRow
+from app.tune_findings import DetentRow, Token
 from runtime.protocol.events import KChunk
 from runtime.sources import catalogue
 from runtime.sources.fit import fit
@@ -16,6 +17,8 @@ from runtime.sources.speed import lossless_tokens_per_s, tokens_per_s
 PLAIN = "the low-bit model as it is, the fastest"
 NOTHING = "nothing fits into so little: as at 0 %"
 LOSSLESS = "the INT8 weights themselves, nothing is lost"
+# From this share of a token's time on, products are as good as all of it.
+NEARLY_ALL = 0.9
 NO_ROOM = "the INT8 weights do not fit beside the others here"
 
 
@@ -47,6 +50,18 @@ def foretold(model: str, base: str, around: Surroundings | None) -> Lossless:
         return Lossless(fits)
     speed = lossless_tokens_per_s(entry.shape, around.rates)
     return Lossless(fits, speed / tokens_per_s(entry.shape, base, around.rates))
+
+
+def share(token: Token | None) -> str:
+    """What a position is a percentage of, where that is clearly less than all; empty elsewhere."""
+    if token is None or token.of_us >= NEARLY_ALL * token.us:
+        return ""
+    pct = 100 * token.of_us / token.us
+    last = format.percent(DETENTS[-1])
+    return (
+        f"Percents are of the low-bit products, which take {format.percent(pct)} of a token's time here: "
+        f"{last} of them is {format.percent(pct * DETENTS[-1] / 100)} of the whole."
+    )
 
 
 def positions(rows: Sequence[DetentRow], lossless: Lossless) -> list[Position]:

@@ -10,7 +10,8 @@ from app.keymap import Keymap
 
 WORDS = (
     ("target", "how much slower the low-bit products may get, chosen with the slider"),
-    ("measured", "what corrections really cost, as a share of a whole step"),
+    ("products", "of numbers with low-bit weights: nearly all of a token's time on a GPU, a part on a CPU"),
+    ("measured", "what corrections really cost, of a whole token: on a CPU far less than the target"),
     ("channels corrected", "inputs per token, over all layers, whose lost precision is added back"),
     ("about", "a speed that is foretold: from the tuned path and what was measured so far"),
     ("settling", "figures still know the position before"),
@@ -18,6 +19,10 @@ WORDS = (
     ("k_chunk", "corrected channels per 1024, by kind of layer"),
     ("corrects from", "the position from which the slider changes anything on this machine"),
     ("free to", "up to there corrections cost no time"),
+    ("detent", "a marked stop of the slider; keys go from one to the next that changes anything"),
+    ("knee", "so many corrections hide behind the product they correct; from there on each costs time"),
+    ("residual", "what a weight lost when it was rounded to few bits; corrections add it back"),
+    ("bits per weight", "how finely a model's numbers are kept: fewer are quicker and smaller, but rougher"),
     ("lossless", "the INT8 weights themselves instead of the low-bit ones"),
     ("auto", "the slider moves by itself to the best quality that keeps a speed"),
     ("reused", "prompt tokens that were still in the cache from the last turn"),

@@ -196,6 +196,12 @@ OPTIONS = (
         _YES_NO,
     ),
     Option("slowdown_pct", Section.NONE, "Slider", "Where the slider stands, in percent: 0 to 20."),
+    Option(
+        "slowdown_lossless",
+        Section.NONE,
+        "Lossless",
+        "Whether the slider stands at its last stop, beyond 20 percent.",
+    ),
     Option("system_prompt", Section.NONE, "System prompt", "What the model is told first in a new chat."),
     Option(
         "cache_folder",

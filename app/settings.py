@@ -24,6 +24,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `context`, `prompt_correction`, `kv_bits`, `base`: how models are loaded where the command line says
     nothing.
+    `slowdown_lossless`: the slider stands beyond its right end.
     `auto_floor`: tokens/s that the slider's "auto" keeps, 0: auto is off. `hints`: first-use hints already
     seen; `show_hints`: whether more may come. `keys`: Textual key lists by an action's name, where they
     differ from the usual ones. `device`, `hub_endpoint`: as DECDEC_DEVICE and HF_ENDPOINT, which go before.
@@ -49,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     hub_endpoint: str = ""
     cache_folder: str = ""
     base: str = ""
+    slowdown_lossless: bool = False
 
     @property
     def loading(self) -> Loading:

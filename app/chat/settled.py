@@ -18,6 +18,7 @@ from app.hints import Hinting
 from app.keymap import Keymap
 from app.session import ChatSession
 from app.settings import Settings
+from app.slider.position import LOSSLESS
 from runtime.protocol.events import Event
 
 # Changes that follow each other within this time are written together.
@@ -43,6 +44,8 @@ class SettledApp(TerminalApp):
         """A session as the settings say; `given_loading` goes before them in this run."""
         loading = dataclasses.replace(self.settings.loading, **given_loading)
         session = ChatSession(self.settings.system_prompt, self.settings.slowdown_pct, loading)
+        if self.settings.slowdown_lossless:
+            session.slider.want(LOSSLESS)
         session.sampling, session.max_tokens = self.settings.sampling, self.settings.max_tokens
         return session
 

@@ -13,13 +13,14 @@ from app.cli import work
 from app.cli.bases import BaseName
 from app.cli.loading import given_loading, loading_options
 from app.cli.remote import REMOTE_OPTIONS, Remote, given_remote, remote_options
+from app.cli.slowdown import Slowdown
 from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import LOSSLESS
 
 
 @click.command()
 @click.option("-m", "--model", metavar="MODEL", help="A prepared model, or anything `pull` takes.")
-@click.option("--slowdown", type=click.FloatRange(0, 20), metavar="PCT", help="Slider, 0 to 20.")
+@click.option("--slowdown", type=Slowdown(), metavar="PCT", help="Slider, 0 to 20.")
 @click.option(
     "--base",
     type=BaseName(lossless=True),

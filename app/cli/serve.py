@@ -15,6 +15,7 @@ from app.cli import work
 from app.cli.bases import BaseName
 from app.cli.loading import given_loading, loading_options
 from app.cli.progress import ProgressPrinter
+from app.cli.slowdown import Slowdown, usual_pct
 from app.text import one_line
 from runtime.errors import DecdecError
 from runtime.protocol.bases import DEFAULT
@@ -51,9 +52,9 @@ DEFAULT_PORT = 8484
 )
 @click.option(
     "--slowdown",
-    type=click.FloatRange(0, 20),
+    type=Slowdown(),
     metavar="PCT",
-    help="Slider, 0 to 20, where a request does not say.",
+    help="Slider, 0 to 20, where a request does not say; default: where the chat's slider was left.",
 )
 @click.option(
     "--base",
@@ -78,7 +79,6 @@ def serve(
     """Answer programs by HTTP as OpenAI's API does: /v1/chat/completions, /v1/models, /health."""
     from app.loading import Loading
     from app.models import target
-    from app.slider import DEFAULT_SLOWDOWN_PCT
     from runtime.server import Settings, bind
 
     key = _key(api_key_env, api_key_file)
@@ -86,7 +86,7 @@ def serve(
     with contextlib.closing(bind(host, port)) as bound:
         access = _access(host, bound, key, insecure_no_key, allow_origin)
         name = _prepared(target(model), base)
-        pct = DEFAULT_SLOWDOWN_PCT if slowdown is None else slowdown
+        pct = usual_pct() if slowdown is None else slowdown
         _serve(Settings(how.command(name, base), pct, bool(slowdown), access), bound, host)
 
 

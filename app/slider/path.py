@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import compress, pairwise
 
-from app.slider.position import MAX_SLOWDOWN_PCT
+from app.slider.position import DETENTS, MAX_SLOWDOWN_PCT
 from runtime.protocol.events import KChunk, SlowdownPoint
 
 # Corrections that cost less than this are not told from none by any timer, so they count as free.
@@ -38,6 +39,18 @@ class Path:
     def first_gain(self) -> float | None:
         """The smallest slowdown that corrects anything; None without such a point."""
         return next((point.slowdown_pct for point in self.points if point.k_chunk.total), None)
+
+    @property
+    def detents(self) -> tuple[float, ...]:
+        """0, and the detents at which another table is in force than at the one before."""
+        tables = [self.at(detent).k_chunk for detent in DETENTS]
+        changes = (new != old for old, new in pairwise(tables))
+        return (DETENTS[0], *compress(DETENTS[1:], changes))
+
+    def next_detents(self, pct: float) -> tuple[float, ...]:
+        """Where a step by detents from a position may end: where the table changes, or at 0."""
+        now = self.at(pct).k_chunk
+        return tuple(detent for detent in self.detents if not detent or self.at(detent).k_chunk != now)
 
     @property
     def last_free(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.protocol.commands import MAX_SLOWDOWN_PCT
@@ -36,18 +37,22 @@ class Position:
         """Where the engine says that it stands."""
         return LOSSLESS if stats.lossless else cls.near(stats.slowdown_target_pct)
 
-    def step(self, direction: int, fine: bool, has_lossless: bool) -> Position:
-        """The neighbouring detent, or half a percent further; right of 20 lies lossless."""
+    def step(
+        self, direction: int, fine: bool, has_lossless: bool, stops: Sequence[float] = DETENTS
+    ) -> Position:
+        """The neighbour among `stops`, or half a percent further; right of the last lies lossless."""
         if self.lossless:
             return Position(MAX_SLOWDOWN_PCT) if direction < 0 else self
-        if direction > 0 and self.pct >= MAX_SLOWDOWN_PCT:
+        last = MAX_SLOWDOWN_PCT if fine else max(stops, default=0.0)
+        if direction > 0 and self.pct >= last:
             return LOSSLESS if has_lossless else self
-        return Position.near(self.pct + direction * FINE_STEP if fine else _neighbour(self.pct, direction))
+        moved = self.pct + direction * FINE_STEP if fine else _neighbour(self.pct, direction, stops)
+        return Position.near(moved)
 
 
 LOSSLESS = Position(MAX_SLOWDOWN_PCT, lossless=True)
 
 
-def _neighbour(pct: float, direction: int) -> float:
-    beyond = [d for d in DETENTS if (d - pct) * direction > 1e-6]
+def _neighbour(pct: float, direction: int, stops: Sequence[float]) -> float:
+    beyond = [d for d in stops if (d - pct) * direction > 1e-6]
     return (min if direction > 0 else max)(beyond, default=pct)

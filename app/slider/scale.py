@@ -20,8 +20,10 @@ class Scale:
 
     @property
     def gap(self) -> int:
-        """Cells behind 20 up to the lossless stop, it included; a word fits below where there is room."""
-        return 10 if self.cells >= 40 else 4
+        """Cells behind 20 up to the lossless stop, it included; room lets its name stand apart."""
+        if self.cells >= 70:
+            return 16
+        return 14 if self.cells >= 40 else 4
 
     @property
     def length(self) -> int:

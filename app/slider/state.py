@@ -24,12 +24,14 @@ WRITING_S = 3.0
 class SliderState:
     """Takes the engine's reports and the user's moves. `lent`: reports are of a comparison, not of a chat.
 
-    `on_auto_move` is called when auto has moved the target. `clock` gives seconds.
+    `on_auto_move` is called when auto has moved the target. `clock` gives seconds. `on_cpu`: the target is a
+    share of the low-bit products alone, which are a part of a token's time there.
     """
 
     def __init__(self, position: Position | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self.position = self._wanted = position or Position()
+        self.position = self._wanted = self._by_hand = position or Position()
         self.path, self.has_lossless, self.reason = Path(), False, "no model is loaded"
+        self.on_cpu = False
         self.tokens_per_s: float | None = None
         self.lent = False
         self.auto, self.speeds, self.times = Auto(), Speeds(), TokenTimes()
@@ -55,6 +57,7 @@ class SliderState:
     def loaded(self, event: Loaded) -> None:
         """Take over the path of a model that was just loaded. The target is kept where it exists there."""
         self.path, self.has_lossless = Path(event.path), event.lossless
+        self.on_cpu = event.device.lower().startswith("cpu")
         self.reason = "" if event.path else event.untuned_reason or "this model is not tuned on this device"
         self._stats, self.speeds = None, Speeds()
         self.times.clear()
@@ -63,6 +66,10 @@ class SliderState:
         if self.auto.on and self.enabled:
             self.position = self.auto.at_least_free(self.position)
         self._unsettle()
+
+    def want(self, position: Position) -> None:
+        """Before a model is there: where to stand once one is."""
+        self.position = self._wanted = self._by_hand = position
 
     def refused(self) -> None:
         """The engine stays where it was, and so does the target."""
@@ -116,12 +123,22 @@ class SliderState:
         return self.has_lossless and self._move(LOSSLESS)
 
     def step(self, direction: int, fine: bool = False) -> bool:
-        """To the neighbouring detent, or by half a percent; right of 20 lies lossless."""
-        return self._move(self.position.step(direction, fine, self.has_lossless))
+        """To the next detent that changes anything, or by half a percent; at the right end lies lossless."""
+        stops = self.path.next_detents(self.position.pct)
+        return self._move(self.position.step(direction, fine, self.has_lossless, stops))
 
     def keep_speed(self, floor: float) -> bool:
         """Let auto keep so many tokens/s from now on; whether the target changed at once."""
+        if not self.auto.on:
+            self._by_hand = self._wanted
         return self._set(self.auto.start(floor, self.position, self.speeds))
+
+    def end_auto(self) -> bool:
+        """Auto lets go, and the target is again where the user had it; whether that changed it."""
+        if not self.auto.on:
+            return False
+        self.auto.stop()
+        return self._set(self._possible(self._by_hand))
 
     def _move(self, position: Position) -> bool:
         """The user's hand: auto lets go."""

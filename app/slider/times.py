@@ -79,13 +79,16 @@ class TokenTimes:
 
     @property
     def now_ms(self) -> float | None:
-        """What a token takes at the present position; None until it was timed often enough."""
+        """What a token of the newest answer takes at its last position; None until timed often enough."""
         runs = self._runs()
         return _figure(runs[-1]) if runs else None
 
     @property
     def before(self) -> tuple[Position, float] | None:
-        """The position before the last move, and what a token took there. One only passed does not count."""
+        """The position before the last move in the newest answer, and what a token took there.
+
+        One only passed does not count.
+        """
         runs = self._runs()
         for run in reversed(runs[:-1]):
             ms = _figure(run)
@@ -94,7 +97,15 @@ class TokenTimes:
         return None
 
     def _runs(self) -> list[list[Sample]]:
-        return [list(run) for _, run in groupby(self._samples, key=lambda sample: sample.position)]
+        """The newest answer's samples by position; an answer that just began has none."""
+        if self._first:
+            return []
+        newest: list[Sample] = []
+        for sample in reversed(self._samples):
+            newest.append(sample)
+            if sample.first:
+                break
+        return [list(run) for _, run in groupby(reversed(newest), key=lambda sample: sample.position)]
 
 
 def _figure(run: Sequence[Sample]) -> float | None:

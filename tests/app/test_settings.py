@@ -35,6 +35,7 @@ FULL = Settings(
     "http://mirror.example:8080/hub",
     "/elsewhere",
     "awq3",
+    True,
 )
 
 

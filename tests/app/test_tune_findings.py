@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.closing import LOSSLESS, NO_ROOM, NOTHING, PLAIN, Lossless, foretold, positions
+from app.closing import LOSSLESS, NO_ROOM, NOTHING, PLAIN, Lossless, foretold, positions, share
 from app.surroundings import Surroundings
-from app.tune_findings import DetentRow, TuneFindings, knee
+from app.tune_findings import DetentRow, Token, TuneFindings, knee
 from runtime.protocol.events import KChunk, Progress
 from runtime.sources.fit import Room
 from runtime.sources.speed import CpuRates
@@ -136,3 +136,12 @@ def test_lossless_is_foretold_for_the_catalogue_on_a_measured_machine():
     assert foretold("SmolLM2-135M-Instruct", "awq4", tight) == Lossless(False)
     assert foretold("somebody/else", "awq4", cpu) == Lossless()
     assert foretold("SmolLM2-135M-Instruct", "awq4", None) == Lossless()
+
+
+def test_where_products_are_a_part_of_a_token_it_is_said_what_percents_are_of():
+    assert share(None) == ""
+    assert share(Token(1000.0, 950.0, 1, {})) == ""
+    assert share(Token(1000.0, 120.0, 1, {})) == (
+        "Percents are of the low-bit products, which take 12 % of a token's time here: "
+        "20 % of them is 2.4 % of the whole."
+    )

@@ -134,6 +134,10 @@ class SlideActions(ChatActionsBase):
         self.chat_app.remember(auto_floor=floor)
         self.tell(f"Auto: the best quality that keeps {floor:g} tok/s. /auto {floor * 2:g} keeps more.")
 
+    @on(QualitySlider.Moved)
+    def _keep_lossless(self) -> None:
+        self.chat_app.remember(slowdown_lossless=self.session.slider.position.lossless)
+
     @on(QualitySlider.AutoEnded)
     def _auto_ended(self) -> None:
         self.chat_app.remember(auto_floor=0.0)

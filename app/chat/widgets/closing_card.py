@@ -12,7 +12,7 @@ from textual.events import Resize
 from textual.widgets import Static
 
 from app.chat.widgets.curve_plots import TITLES, path_plot
-from app.closing import Lossless, Position, positions
+from app.closing import Lossless, Position, positions, share
 from app.tune_findings import KINDS, TuneFindings
 
 PREDICTED = "tokens/s are predicted from what was measured; the chat measures them."
@@ -48,6 +48,8 @@ class ClosingCard(Static):
     def _draw(self) -> None:
         rows = positions(self._findings.rows(), self._lossless)
         parts: list[RenderableType] = [self._table(rows), Text(), self._text("facts", PREDICTED)]
+        if told := share(self._findings.token):
+            parts.append(self._text("facts", told))
         if self.app.size.height >= TALL and self._findings.path:
             parts += [Text(), *self._path()]
         self.update(Group(*parts))

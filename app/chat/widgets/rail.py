@@ -18,14 +18,16 @@ Styles = Callable[[str], str]
 @dataclass(frozen=True, slots=True)
 class Rail:
     """One line. `free_until`: end of the free part in percent; `ghost`: the position under the mouse.
+    `dead_until`: up to there nothing is corrected.
 
-    The free part has characters of its own, so that it is seen without colours too.
+    The free and the dead part have characters of their own, so that they are seen without colours too.
     """
 
     scale: Scale
     style: Styles
     free_until: float = 0.0
     enabled: bool = True
+    dead_until: float = 0.0
 
     def draw(self, position: Position, ghost: Position | None = None) -> Text:
         """The line with the thumb at a position."""
@@ -45,6 +47,8 @@ class Rail:
             return "┼" if stop else "─", self.style("rail")
         if cell == thumb:
             return "●", self.style("thumb")
+        if cell < self.scale.cell(Position(self.dead_until)):
+            return "┊" if stop else "┈", self.style("rail")
         filled = cell < thumb
         if self.free_until and cell <= self.scale.cell(Position(self.free_until)):
             glyphs = "╪═" if filled else "┼╌"

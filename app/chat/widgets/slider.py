@@ -67,7 +67,7 @@ class QualitySlider(Widget, can_focus=True):
     # Keys
 
     def action_move(self, direction: int, fine: bool = False) -> None:
-        """One detent or half a percent down (-1) or up (1)."""
+        """A detent or half a percent down (-1) or up (1)."""
         self._by_hand(lambda: self.state.step(direction, fine))
 
     def action_jump(self, detent: int) -> None:
@@ -89,9 +89,10 @@ class QualitySlider(Widget, can_focus=True):
         self.refresh()
 
     def end_auto(self) -> None:
-        """Leave the target where it is from now on."""
+        """Give the slider back to the user, where it was."""
         if self.state.auto.on:
-            self.state.auto.stop()
+            if self.state.end_auto():
+                self._moved()
             self.post_message(self.AutoEnded())
             self.refresh()
 

@@ -17,6 +17,8 @@ from app.text import one_line
 LABELS = ("0", "2.5", "5", "10", "20 %")
 LOSSLESS = "lossless"
 LEFT, RIGHT = "faster ", " better"
+# Beside labels that name a position and the speed there.
+SPEED_CAPTION = "·tok/s "
 # Below this width there is no room for the captions.
 FULL_WIDTH = 72
 UNIT = " tok/s"
@@ -76,15 +78,17 @@ class SliderLines:
             return [self._rail(), *self._reason(height - 1)]
         if height < 4:
             return [self._rail(), self._under_mouse() if self.ghost else self._readout()][:height]
-        second = self._under_mouse() if self.ghost else self._labels(LABELS, LOSSLESS)
         spark = Sparkline(self.state.times, self.width - len(self.captions[1]), self.style)
         if height < 7:
+            second = self._under_mouse() if self.ghost else self._labels_with_speeds()
             return [self._rail(), second, self._readout(), spark.line()]
+        second = self._under_mouse() if self.ghost else self._labels(LABELS, LOSSLESS)
         return [self._rail(), second, self._speeds(), self._readout(), *spark.chart()]
 
     def _rail(self) -> Text:
         left, right = self.captions
-        rail = Rail(self.scale, self.style, self.state.path.free_until, self.state.enabled)
+        path = self.state.path
+        rail = Rail(self.scale, self.style, path.free_until, self.state.enabled, path.first_gain or 0.0)
         text = Text(left, self.style("label")).append(rail.draw(self.state.position, self.ghost))
         return text.append(right, self.style("label"))
 
@@ -94,12 +98,25 @@ class SliderLines:
             line = line[: len(line) - len(lossless)] + lossless
         return Text(" " * len(self.captions[0]) + line, self.style("label"))
 
-    def _speeds(self) -> Text:
-        """About how many tokens/s every stop brings."""
+    def _foretold(self) -> tuple[str, ...]:
+        """About how many tokens/s every detent brings; nothing where nobody knows."""
         foretold = [self.state.foretold(Position(detent)) for detent in DETENTS]
-        if None in foretold:
+        return () if None in foretold else tuple(map(format.about, filter(None, foretold)))
+
+    def _labels_with_speeds(self) -> Text:
+        """What the stops are and bring in one line, where there is room for both."""
+        speeds, lossless = self._foretold(), self.state.speeds.lossless
+        if not speeds or not self.captions[0]:
+            return self._labels(LABELS, LOSSLESS)
+        both = (f"{format.percent(pct)}·{speed}" for pct, speed in zip(DETENTS, speeds, strict=True))
+        line = self._labels(tuple(both), LOSSLESS + (f"·{format.about(lossless)}" if lossless else "")).plain
+        return Text(SPEED_CAPTION + line[len(SPEED_CAPTION) :], self.style("label"))
+
+    def _speeds(self) -> Text:
+        """About how many tokens/s every stop brings, for a line below their labels."""
+        speeds = self._foretold()
+        if not speeds:
             return Text()
-        speeds = tuple(format.about(speed) for speed in foretold if speed is not None)
         lossless = self.state.speeds.lossless
         labels = self._labels(speeds, format.about(lossless) if lossless else "").plain.rstrip()
         left = self.captions[0]
@@ -125,7 +142,12 @@ class SliderLines:
             return f"about {format.about(speed)} tok/s"
         if position.lossless:
             return "speed not known yet"
-        return f"about {format.percent(self.state.path.at(position.pct).slowdown_pct)} slower"
+        cost = format.percent(self.state.path.at(position.pct).slowdown_pct)
+        return f"about {cost} of the products" if self.state.on_cpu else f"about {cost} slower"
+
+    def _of(self, whole: str) -> str:
+        """What a percentage is of, where target and measured are of different things and there is room."""
+        return f" of the {whole}" if self.state.on_cpu and self.width >= FULL_WIDTH else ""
 
     def _reason(self, lines: int) -> list[Text]:
         """Why it is off, and what can be done about it."""
@@ -151,7 +173,8 @@ class SliderLines:
 
     def _facts(self) -> list[Fact]:
         state, lossless = self.state, self.state.position.lossless
-        facts = [Fact(0, "target ", LOSSLESS if lossless else format.percent(state.position.pct))]
+        target = Fact(0, "target ", format.percent(state.position.pct), self._of("products"))
+        facts = [Fact(0, "target ", LOSSLESS) if lossless else target]
         if (speed := state.foretold(state.position)) is not None:
             facts.append(Fact(4, "about ", format.about(speed), " tok/s", gap="  "))
         facts.append(self._measured())
@@ -166,7 +189,7 @@ class SliderLines:
         if self.state.position.lossless and speed is not None:
             return Fact(0, "measured ", _speed(speed), " tok/s")
         if measured is not None:
-            return Fact(0, "measured ", format.percent(measured))
+            return Fact(0, "measured ", format.percent(measured), self._of("whole"))
         return Fact(0, "measured ", "settling" if self.state.settling else "–")
 
     def _auto(self) -> list[Fact]:

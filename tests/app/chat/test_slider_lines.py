@@ -46,7 +46,7 @@ def chat():
 
 def test_before_anything_was_measured(chat):
     assert chat.drawn(NARROW) == [
-        "╪══════════━━━━━┿━━━━━●─────────┼────────────┼         ◇",
+        "╪═════════━━━━┿━━━━━●────────┼───────────┼             ◇",
         "target 5 %   measured –   free to 1 %",
     ]
     assert chat.drawn(WIDE)[2:] == [
@@ -59,8 +59,8 @@ def test_60_columns(chat):
     chat.write(10, 12.5, 4.8)
     assert chat.drawn(NARROW)[1] == "target 5 %  about 80 tok/s   measured 4.8 %  80.0 tok/s"
     assert chat.drawn((56, 4)) == [
-        "╪══════════━━━━━┿━━━━━●─────────┼────────────┼         ◇",
-        "0              2.5    5        10          20 % lossless",
+        "╪═════════━━━━┿━━━━━●────────┼───────────┼             ◇",
+        "0            2.5    5       10         20 %     lossless",
         "target 5 %  about 80 tok/s   measured 4.8 %  80.0 tok/s",
         "ms/tok ▄▄▄▄▄▄▄▄▄                         12.5 ms a token",
     ]
@@ -69,11 +69,48 @@ def test_60_columns(chat):
 def test_100_columns(chat):
     chat.write(10, 12.5, 4.8)
     assert chat.drawn(WIDE) == [
-        "faster ╪═══════════════━━━━━━━━┿━━━━━━━━━●──────────────┼───────────────────┼         ◇ better",
-        "       0                      2.5        5             10                 20 % lossless",
+        "faster ╪══════════════━━━━━━━┿━━━━━━━━━●────────────┼─────────────────┼               ◇ better",
+        "·tok/s 0 %·84            2.5 %·82   5 %·80       10 %·76           20 %·70     lossless",
         "target 5 %  about 80 tok/s   measured 4.8 %  80.0 tok/s   1 620 channels corrected",
         "ms/tok ▄▄▄▄▄▄▄▄▄                                                        12.5 ms a token",
     ]
+
+
+def test_speeds_stand_beside_the_labels_lossless_too_once_it_ran(chat):
+    chat.write(10, 12.5, 4.8)
+    chat.slider.move_lossless()
+    chat.write(8, 31.0, 0.0)
+    assert chat.drawn(WIDE)[1].endswith("20 %·70  lossless·32")
+
+
+def test_on_a_cpu_it_says_what_the_percentages_are_of():
+    chat = Chat(device="CPU (2 threads)")
+    assert chat.drawn(WIDE, Position(5.0))[1].strip() == "▲ 5 %  about 5 % of the products"
+    chat.slider.move_to(20)
+    chat.write(10, 12.5, 2.1)
+    assert chat.drawn(WIDE)[2] == (
+        "target 20 % of the products  about 80 tok/s   measured 2.1 % of the whole  80.0 tok/s"
+    )
+    assert chat.drawn(NARROW)[1] == "target 20 %  about 80 tok/s   measured 2.1 %  80.0 tok/s"
+    chat.slider.move_lossless()
+    assert chat.drawn(WIDE)[2].startswith("target lossless   measured")
+
+
+def test_the_part_of_the_rail_that_changes_nothing_is_dim():
+    chat = Chat((SlowdownPoint(0.0, KChunk()), SlowdownPoint(3.7, KChunk(8))))
+    rail = "faster ┊┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┊┈┈┈┈━━━━━●────────────┼─────────────────┼               ◇ better"
+    assert chat.drawn(WIDE)[0] == rail
+    chat.slider.move_to(0)
+    assert "●┈┈" in chat.drawn(WIDE)[0]
+
+
+def test_another_answer_keeps_the_curve_and_not_the_figures(chat):
+    chat.write(10, 12.5, 4.8)
+    chat.tokens = 0
+    chat.write(3, 25.0, 4.8)
+    assert chat.drawn(WIDE)[3] == "ms/tok ▂▂▂▂▂▂▂▂▂ ██"
+    chat.write(3, 25.0, 4.8)
+    assert chat.drawn(WIDE)[3].endswith(" 25.0 ms a token")
 
 
 def test_200_columns(chat):
@@ -121,10 +158,10 @@ def test_only_the_newest_times_fit(chat):
 @pytest.mark.parametrize(
     ("ghost", "size", "line"),
     [
-        (Position(2.5), NARROW, "                ▲ 2.5 %  about 82 tok/s"),
-        (Position(14.2), NARROW, "               14.2 %  about 76 tok/s ▲"),
+        (Position(2.5), NARROW, "              ▲ 2.5 %  about 82 tok/s"),
+        (Position(14.2), NARROW, "            14.2 %  about 76 tok/s ▲"),
         (LOSSLESS, NARROW, "                         lossless  speed not known yet ▲"),
-        (Position(2.5), WIDE, "                               ▲ 2.5 %  about 82 tok/s"),
+        (Position(2.5), WIDE, "                             ▲ 2.5 %  about 82 tok/s"),
     ],
 )
 def test_the_mouse_sees_what_a_click_would_bring(chat, ghost, size, line):
@@ -144,7 +181,7 @@ def test_lossless_shows_its_speed_and_no_cost(chat):
     chat.slider.move_lossless()
     chat.write(8, 31.0, 0.0)
     lines = chat.drawn(WIDEST)
-    assert lines[0].endswith("┿         ◆ better")
+    assert lines[0].endswith("┿               ◆ better")
     assert lines[2].split()[-2:] == ["32", "tok/s"]
     assert lines[3].startswith("target lossless  about 32 tok/s   measured 32.3 tok/s   free to 1 %")
     assert "┴lossless ─" in lines[6]

@@ -45,7 +45,7 @@ def kept():
 
 async def test_it_moves_during_an_answer_and_shows_what_was_measured(worker):
     worker(rate=100)
-    async with running() as (app, pilot):
+    async with running(size=(130, 30)) as (app, pilot):
         await pilot.press("f7", "f7")
         await ask(app, pilot, "!long", wait=False)
         await until(pilot, lambda: app.session.stats is not None)
@@ -56,7 +56,7 @@ async def test_it_moves_during_an_answer_and_shows_what_was_measured(worker):
         length = len(app.session.conversation.last.answer)
         await until(pilot, lambda: len(app.session.conversation.last.answer) > length)
         await until(pilot, lambda: "measured 4.8 %" in readout(app))
-        assert "target 5 %  about 95 tok/s" in readout(app)
+        assert "target 5 % of the products  about 95 tok/s" in readout(app)
         assert "channels corrected" in readout(app)
         await until(pilot, lambda: app.session.slider.times.before is not None)
         await until(pilot, lambda: any("ms/tok" in line and " ms a token, " in line for line in seen(app)))
@@ -150,6 +150,23 @@ async def test_the_target_is_remembered():
     assert kept()["slowdown_pct"] == 10.0
     async with running() as (app, pilot):
         assert app.session.slider.position == Position(10.0)
+
+
+async def test_lossless_is_remembered_and_auto_gives_back_what_the_hand_had():
+    async with running() as (app, pilot):
+        await pilot.press("alt+5")
+        await until(pilot, lambda: locations.settings_file().exists())
+    assert kept()["slowdown_lossless"] is True
+    async with running() as (app, pilot):
+        assert app.session.slider.position == LOSSLESS
+        await ask(app, pilot, "hi")
+        assert app.session.stats.lossless
+        app.session.slider.keep_speed(1e4)
+        app.session.slider._set(Position(2.5))
+        await pilot.press("f6")
+        assert app.session.slider.position == LOSSLESS
+        await pilot.press("f7")
+    assert kept().get("slowdown_lossless", False) is False
 
 
 async def test_untuned_it_says_why_and_a_click_tunes(worker):

@@ -12,6 +12,7 @@ import openai
 import pytest
 
 from app.cli.serve import Console
+from runtime import locations
 from runtime.protocol import Failed, Loaded
 from tests.app.conftest import MODEL, add_model
 
@@ -56,6 +57,13 @@ def refused(*arguments):
 def children(process):
     found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True)
     return [int(pid) for pid in found.stdout.split()]
+
+
+def test_without_an_option_the_slider_is_where_the_chat_left_it(worker, model):
+    locations.settings_file().parent.mkdir(parents=True, exist_ok=True)
+    locations.settings_file().write_text("slowdown_pct = 2.5\n")
+    with serving() as (_, said, _):
+        assert "Answers take the slider at 2.5 % unless they say slowdown_pct.\n" in said
 
 
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])

@@ -12,8 +12,8 @@ PATH = (
 )
 
 
-def loaded(path=PATH, lossless=True, reason=""):
-    return Loaded("m", "rtn4", "cpu", 2048, 1, path, reason, lossless)
+def loaded(path=PATH, lossless=True, reason="", device="H200 (cuda:0)"):
+    return Loaded("m", "rtn4", device, 2048, 1, path, reason, lossless)
 
 
 def stats(target, measured=1.5, tokens=10, lossless=False, speed=70.0, prompt=5, channels=99):

@@ -42,5 +42,5 @@ def test_labels_that_collide_are_left_out():
 def test_the_word_for_lossless_fits_beside_the_last_label(cells):
     scale = Scale(cells, lossless=True)
     line = scale.labels(("0", "2.5", "5", "10", "20 %"))
-    assert line[-len(" lossless") :].isspace()
+    assert line[-len("    lossless") :].isspace()
     assert "20 %" in line

@@ -5,6 +5,7 @@ import pytest
 from app.slider import DETENTS, Position, SliderState
 from app.slider.position import LOSSLESS
 from app.slider.state import OVERRUN_REPORTS, SETTLE_S, WRITING_S
+from runtime.protocol.events import KChunk, SlowdownPoint
 from tests.app.slider.conftest import PATH, loaded, stats
 
 
@@ -14,6 +15,7 @@ def report(slider, clock, *, seconds=0.2, **fields):
 
 
 def test_steps_visit_every_detent_and_lossless_and_come_back(slider):
+    slider.loaded(loaded(tuple(SlowdownPoint(pct, KChunk(i)) for i, pct in enumerate(DETENTS))))
     seen = [slider.position]
     while slider.step(1):
         seen.append(slider.position)
@@ -21,6 +23,20 @@ def test_steps_visit_every_detent_and_lossless_and_come_back(slider):
     while slider.step(-1):
         seen.append(slider.position)
     assert seen[6:] == [Position(d) for d in reversed(DETENTS)]
+
+
+def test_steps_leave_out_detents_that_change_nothing(clock):
+    slider = SliderState(clock=clock)
+    slider.loaded(loaded((SlowdownPoint(0.0, KChunk()), *PATH[1:2], SlowdownPoint(7.0, KChunk(40)))))
+    seen = [slider.position.pct]
+    while slider.step(1) and not slider.position.lossless:
+        seen.append(slider.position.pct)
+    assert seen == [0.0, 2.5, 10.0]
+    for pct, lower, higher in [(20, 2.5, LOSSLESS), (5, 0, 10), (1, 0, 2.5), (8, 2.5, LOSSLESS), (6, 0, 10)]:
+        for direction, end in ((-1, lower), (1, higher)):
+            slider.move_to(pct)
+            slider.step(direction)
+            assert slider.position == (end if end == LOSSLESS else Position(end))
 
 
 def test_fine_steps_are_half_a_percent(slider):
@@ -202,6 +218,27 @@ def test_auto_moves_and_says_so_and_the_hand_switches_it_off(slider, clock):
     slider.move_to(2.5)
     assert not slider.auto.on
     assert slider.auto.floor == 70.0
+
+
+def test_when_auto_is_switched_off_the_slider_is_where_the_user_had_it(slider, clock):
+    slider.move_to(20)
+    slider.keep_speed(70.0)
+    for tokens in range(10, 400, 10):
+        report(slider, clock, tokens=tokens, measured=6.0, speed=66.0)
+    assert slider.position != Position(20.0)
+    slider.keep_speed(60.0)
+    assert slider.end_auto()
+    assert (slider.position, slider.auto.on) == (Position(20.0), False)
+    assert not slider.end_auto()
+
+
+def test_a_wish_from_before_the_model_holds_where_it_can():
+    state = SliderState(Position(20.0))
+    state.want(LOSSLESS)
+    state.loaded(loaded(lossless=False))
+    assert state.position == Position(20.0)
+    state.loaded(loaded())
+    assert state.position == LOSSLESS
 
 
 def test_auto_gives_what_is_free_as_soon_as_a_model_is_there():

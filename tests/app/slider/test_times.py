@@ -56,6 +56,19 @@ def test_the_pause_between_two_answers_is_no_token():
     assert [sample.first for sample in times.samples].count(True) == 2
 
 
+def test_figures_are_of_the_newest_answer_alone():
+    times = TokenTimes()
+    end = written(times, [(A, 4, 100), (B, 4, 120)])
+    times.push(0, B, end + 9, True)
+    assert (times.now_ms, times.before) == (None, None)
+    written(times, [(B, 0.8, 50)], start=end + 9)
+    assert (times.now_ms, times.before) == (None, None)
+    written(times, [(B, 4, 50)], start=end + 20)
+    assert times.now_ms == pytest.approx(50)
+    assert times.before is None
+    assert len(times.samples) > 30
+
+
 def test_what_a_move_cost():
     times = TokenTimes()
     assert (times.now_ms, times.before) == (None, None)

@@ -13,7 +13,7 @@ SAFE_BYTES = 74_994
 def copied(text: str) -> str:
     """The sentence after a copy: how much, and that it may be too much for some terminals."""
     coded = len(base64.b64encode(text.encode("utf-8")))
-    told = f"Copied {format.number(len(text))} characters."
+    told = f"Sent {format.number(len(text))} characters to the terminal's clipboard."
     if coded <= SAFE_BYTES:
         return told
     return f"{told} Some terminals take at most {format.size(SAFE_BYTES)} at once; /export writes a file."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -37,11 +37,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What both answers share: the conversation before the question, and how tokens are chosen."""
+    """What both answers share: the conversation before the question, and how tokens are chosen.
+
+    `last`: a question that is asked again in its own place, with what was said before it; empty: none is.
+    """
 
     messages: tuple[Message, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
+    last: str = ""
+    before_last: tuple[Message, ...] = ()
 
 
 def usual_positions(slider: SliderState) -> tuple[Position, Position]:
@@ -70,7 +75,7 @@ class Comparison:
         sampling = context.sampling
         if sampling.seed is None:
             sampling = msgspec.structs.replace(sampling, seed=secrets.randbelow(MAX_SEED))
-        self._messages, self._sampling, self._max_tokens = context.messages, sampling, context.max_tokens
+        self._context = replace(context, sampling=sampling)
 
     # Intents
 
@@ -150,10 +155,11 @@ class Comparison:
             known = self.answers.get(position)
             if known is None or not known.whole:
                 self.running = self.answers[position] = Answer(position)
-                messages = (*self._messages, Message("user", self.question))
+                told = self._context.before_last if self.variant else self._context.messages
+                messages = (*told, Message("user", self.question))
                 return [
                     SetSlowdown(position.pct, position.lossless),
-                    Generate(messages, self._sampling, self._max_tokens),
+                    Generate(messages, self._context.sampling, self._context.max_tokens),
                 ]
         return []
 
@@ -163,6 +169,11 @@ class Comparison:
 
     # What is shown
 
+    @property
+    def variant(self) -> bool:
+        """Whether the question is the last one again; else it is a new one."""
+        return bool(self._context.last) and self.question == self._context.last
+
     def answer(self, side: int) -> Answer | None:
         """What was written at a side's position so far."""
         return self.answers.get(self.sides[side])
@@ -171,6 +182,16 @@ class Comparison:
         """Whether a side has an answer that is over."""
         answer = self.answer(side)
         return answer is not None and answer.ended and bool(answer.text)
+
+    @property
+    def keepable(self) -> list[int]:
+        """The sides that have an answer that is over."""
+        return [side for side in (0, 1) if self.can_keep(side)]
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a side's answer was stopped, so that it can be written again."""
+        return any(answer and answer.reason == "stopped" for answer in map(self.answer, (0, 1)))
 
     @property
     def difference(self) -> int | None:

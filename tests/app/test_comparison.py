@@ -48,6 +48,18 @@ def test_one_after_the_other_and_the_slider_moves_only_between_them(comparison):
     assert comparison.running is None
 
 
+def test_the_last_question_again_is_a_variant_and_any_other_is_new():
+    context = Context(BEFORE, Sampling(seed=7), 50, "hi", BEFORE[:1])
+    comparison = Comparison(context, (A, B), lambda: HOME)
+    assert comparison.begin("hi")[1].messages == (BEFORE[0], Message("user", "hi"))
+    assert comparison.variant
+    written(comparison, "One.", "Two.")
+    assert comparison.keepable == [0, 1]
+    assert comparison.begin("other")[1].messages == (*BEFORE, Message("user", "other"))
+    assert not comparison.variant
+    assert comparison.keepable == []
+
+
 def test_lossless_is_a_position_like_another():
     comparison = Comparison(Context(), (A, LOSSLESS), lambda: HOME)
     comparison.begin("q")

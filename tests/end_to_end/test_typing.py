@@ -54,7 +54,7 @@ def test_a_copy_reaches_the_terminal_and_its_limit_is_told(start):
     terminal.ask("one")
     terminal.wait("Short answer.", "tok/s")
     terminal.press("ctrl+y")
-    terminal.wait("Copied 13 characters.")
+    terminal.wait("Sent 13 characters")
     assert copied(terminal.output) == [small]
     terminal.ask("two")
     terminal.wait("747 tokens", "ready")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual import on
 
+from app.actions import by_name
 from app.chat.actions.base import ChatActionsBase
 from app.chat.screens.code_picker import CodePicker
 from app.chat.widgets.ending import EndingView
@@ -125,15 +126,26 @@ class AnswerActions(ChatActionsBase):
         """Take out a question with its answer and all that followed."""
         if (turn := self.turn()) is None:
             return
+        before = len(self.session.conversation.all_turns)
         accepted = self.attempt(lambda: self.session.delete(turn))
         if accepted:
             self.show_conversation()
             self.prompt.focus()
-            self.tell("Deleted. Alt+Z or /undo brings it back.")
+            self.tell(self._deleted_told(before - len(self.session.conversation.all_turns)))
+
+    def _deleted_told(self, count: int) -> str:
+        undo = by_name("undo")
+        keys = " or ".join(filter(None, (self.chat_app.keymap.label(undo), undo.slash)))
+        if count == 1:
+            return f"Deleted 1 question with its answer. {keys} brings it back."
+        return f"Deleted {count} questions with their answers. {keys} brings them back."
 
     def action_undo(self) -> None:
         """Bring back what was deleted last."""
+        if not self.attempt(self.session.require_idle):
+            return
         if self.session.undo():
             self.show_conversation()
+            self.tell("Brought back.")
         else:
             self.warn("Nothing was deleted in this conversation.")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+
+from textual.notifications import SeverityLevel
 
 from app.chat.screens.base import EngineScreen
 from app.chat.widgets.prompt import Prompt
@@ -11,9 +14,15 @@ from app.session import ChatSession
 from runtime.errors import DecdecError
 from runtime.protocol.commands import Command
 
+# How long notes stay.
+TOLD_S, WARNED_S = 4.0, 5.0
+
 
 class ChatActionsBase(EngineScreen):
     """The session, the transcript, and ways to tell the user something."""
+
+    # Notes on screen, and until when.
+    _noted: dict[str, float] | None = None
 
     @property
     def session(self) -> ChatSession:
@@ -47,11 +56,19 @@ class ChatActionsBase(EngineScreen):
 
     def tell(self, text: str) -> None:
         """A short note."""
-        self.notify(text, markup=False)
+        self._note(text, "information", TOLD_S)
 
     def warn(self, text: str) -> None:
         """A note about something that was not done."""
-        self.notify(text, severity="warning", markup=False)
+        self._note(text, "warning", WARNED_S)
+
+    def _note(self, text: str, severity: SeverityLevel, seconds: float) -> None:
+        """One that is still on screen is not shown a second time."""
+        now = time.monotonic()
+        self._noted = {told: end for told, end in (self._noted or {}).items() if end > now}
+        if text not in self._noted:
+            self._noted[text] = now + seconds
+            self.notify(text, severity=severity, timeout=seconds, markup=False)
 
     def refresh_facts(self) -> None:
         """Draw slider and status again."""

@@ -99,24 +99,30 @@ class SlideActions(ChatActionsBase):
         self._slide(lambda: self._compare(asked, last, begin=bool(question)))
 
     def _compare(self, question: str, last: Turn | None, *, begin: bool) -> None:
-        """`last`: the turn in whose place the question is asked, which is left out of what both are told."""
+        """`last`: the turn in whose place the question is asked, untold to both, if it stays as it is."""
         session, talk = self.session, self.session.conversation
         before = Conversation.of(
             [turn for turn in talk.turns if turn is not last], system_prompt=talk.system_prompt
         )
-        context = Context(before.messages(), session.sampling, session.max_tokens)
+        context = Context(
+            talk.messages(),
+            session.sampling,
+            session.max_tokens,
+            last.question if last else "",
+            before.messages(),
+        )
         comparison = Comparison(context, usual_positions(session.slider), session.slowdown)
         screen = ComparisonScreen(comparison, question, begin=begin)
         self.app.push_screen(screen, lambda _: self._adopt(screen, last))
 
     def _adopt(self, screen: ComparisonScreen, last: Turn | None) -> None:
         """Take the chosen answer into the conversation: at its end, or as a variant of the last one."""
-        kept = screen.kept
+        kept, place = screen.kept, last if screen.comparison.variant else None
         if kept is None:
             return
         answer = kept.answer
         try:
-            self.session.adopt(kept.question, answer.text, answer.stats, answer.reason, last)
+            self.session.adopt(kept.question, answer.text, answer.stats, answer.reason, place)
         except DecdecError as error:
             self.warn(error.sentence)
             return

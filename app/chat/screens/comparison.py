@@ -30,8 +30,9 @@ REFRESH_S = 0.1
 REFRESH_S_PER_CHARACTER = 1 / 40_000
 TITLE = "One question, two positions"
 HELP = "Enter compares · Tab and arrows move a position · both have the same seed"
-SAME = "Both answers are the same, letter for letter."
-PARTED = "They part at the marked word · d scrolls there · a or b keeps one in the chat"
+SAME = "Both answers are the same, letter for letter"
+PARTED = "They part at the marked word"
+STOPPED = "Stopped · Enter writes it again"
 FIXED = "Positions stay while answers are being written."
 
 
@@ -51,6 +52,7 @@ class ComparisonScreen(EngineScreen):
         Binding("a", "keep(0)", "Keep A"),
         Binding("b", "keep(1)", "Keep B"),
         Binding("d", "difference", "Difference"),
+        Binding("escape", "stop", "Stop", priority=True),
         Binding("escape", "leave", "Close", priority=True),
         Binding("pageup", "page(-1)", "Page up", show=False),
         Binding("pagedown", "page(1)", "Page down", show=False),
@@ -123,9 +125,14 @@ class ComparisonScreen(EngineScreen):
 
     def action_keep(self, side: int) -> None:
         """Take a side's answer into the conversation; what is still being written is stopped."""
-        if self.comparison.can_keep(side):
-            self._chosen = side
-            self.action_leave()
+        if not self.comparison.can_keep(side):
+            return
+        self._chosen = side
+        if self.comparison.running is None:
+            self._close()
+        else:
+            self._leaving = True
+            self.action_stop()
 
     def action_difference(self) -> None:
         """Scroll both texts to where they part."""
@@ -138,17 +145,13 @@ class ComparisonScreen(EngineScreen):
             pane.page(direction)
 
     def action_stop(self) -> None:
-        """End what is being written, and stay."""
+        """End what is being written, and stay: what is there can be read and kept."""
         self._send(self.comparison.stop())
         self._changed()
 
     def action_leave(self) -> None:
-        """Close as soon as the engine has stopped, which takes one token; a second time, at once."""
-        if self.comparison.running is None or self._leaving:
-            self._close()
-            return
-        self._leaving = True
-        self.action_stop()
+        """Close, also while the engine is still stopping."""
+        self._close()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that would do nothing now are not shown."""
@@ -156,9 +159,15 @@ class ComparisonScreen(EngineScreen):
             return self.comparison.can_keep(int(str(parameters[0])))
         if action == "compare":
             return self.comparison.running is None
+        if action in ("stop", "leave"):
+            return (action == "stop") is self._can_stop
         return self.comparison.difference is not None if action == "difference" else True
 
     # Inside
+
+    @property
+    def _can_stop(self) -> bool:
+        return self.comparison.running is not None and not self.comparison.stopping
 
     def _side(self, picker: PositionPicker) -> int:
         return NAMES.lower().index(str(picker.id)[-1])
@@ -194,12 +203,32 @@ class ComparisonScreen(EngineScreen):
 
     def _state(self) -> str:
         comparison = self.comparison
+        if comparison.running and comparison.stopping:
+            return "Stopping…"
+        if not comparison.running and not comparison.keepable:
+            return HELP
+        return " · ".join(filter(None, (self._found(), self._keeps())))
+
+    def _found(self) -> str:
+        comparison = self.comparison
         if running := comparison.running:
-            name = NAMES[comparison.sides.index(running.position)]
-            return "Stopping…" if comparison.stopping else f"{name} is being written · Esc stops"
+            return f"{NAMES[comparison.sides.index(running.position)]} is being written · Esc stops"
+        if comparison.stopped:
+            return STOPPED
         if comparison.same:
             return SAME
-        return HELP if comparison.difference is None else PARTED
+        return "" if comparison.difference is None else PARTED
+
+    def _keeps(self) -> str:
+        """Which key keeps what, and as what."""
+        sides = [NAMES[side] for side in self.comparison.keepable]
+        kept = (
+            "a or b keeps one"
+            if len(sides) > 1
+            else "".join(f"{name.lower()} keeps {name}" for name in sides)
+        )
+        place = "as a variant of the last question" if self.comparison.variant else "as a new question"
+        return f"{kept} {place}" if sides else ""
 
     def _close(self) -> None:
         if self._chosen is not None and (answer := self.comparison.answer(self._chosen)):

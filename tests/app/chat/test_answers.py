@@ -24,6 +24,10 @@ def questions(app):
     return [turn.question for turn in app.session.conversation.turns]
 
 
+def told(app):
+    return [note.message for note in app._notifications]
+
+
 async def do(app, pilot, way, key, slash):
     """An action by its key or by its slash command."""
     if way == "key":
@@ -103,11 +107,32 @@ async def test_delete_and_undo(way):
         await do(app, pilot, way, "shift+delete", "/delete")
         assert questions(app) == ["one"]
         assert len(app.screen.query(TurnView)) == 1
+        assert "Deleted 1 question with its answer. Alt+Z or /undo brings it back." in told(app)
         await do(app, pilot, way, "alt+z", "/undo")
         assert questions(app) == ["one", "two"]
         await until(pilot, lambda: any("Second." in line for line in seen(app)))
+        assert "Brought back." in told(app)
         await do(app, pilot, way, "alt+z", "/undo")
         assert "Nothing was deleted" in [*app._notifications][-1].message
+
+
+async def test_how_many_were_deleted_and_the_present_key_of_undo_are_told():
+    async with running() as (app, pilot):
+        app.remember(keys={"undo": "f11"})
+        await ask(app, pilot, "one")
+        await ask(app, pilot, "two")
+        await pilot.press("up", "up", "shift+delete")
+        await until(pilot, lambda: questions(app) == [])
+        assert "Deleted 2 questions with their answers. F11 or /undo brings them back." in told(app)
+
+
+async def test_a_note_that_is_still_shown_is_not_stacked():
+    async with running() as (app, pilot):
+        for _ in range(3):
+            app.screen.warn("The same.")
+            app.screen.tell("Another.")
+        await pilot.pause()
+        assert sorted(told(app)) == ["Another.", "The same."]
 
 
 @pytest.mark.parametrize("way", ["key", "slash"])

@@ -135,12 +135,13 @@ def _hub_check() -> dict[str, Any]:
         return _check(
             "model hub", False, "HF_HUB_OFFLINE is set; only models that are already here can be used"
         )
-    return _check("model hub", True, f"{where}, {'with' if os.environ.get('HF_TOKEN') else 'no'} token")
+    token = "an" if os.environ.get("HF_TOKEN") else "no"
+    return _check("model hub", None, f"{where}, not checked; {token} access token for gated models")
 
 
-def _check(name: str, ok: bool, note: str, fix: str = "") -> dict[str, Any]:
-    """`fix`: what to do where it is not ok and the note does not say it."""
-    return {"name": name, "ok": ok, "note": note} | ({"fix": fix} if fix and not ok else {})
+def _check(name: str, ok: bool | None, note: str, fix: str = "") -> dict[str, Any]:
+    """`ok`: None where nothing was tried. `fix`: what to do about a bad one whose note does not say it."""
+    return {"name": name, "ok": ok, "note": note} | ({"fix": fix} if fix and ok is False else {})
 
 
 def _versions() -> dict[str, str | None]:

@@ -92,12 +92,15 @@ def test_hub_settings_without_secrets(monkeypatch):
     found = report()
     assert check(found, "model hub") == {
         "name": "model hub",
-        "ok": True,
-        "note": "https://mirror.example, with token",
-    }
+        "ok": None,
+        "note": "https://mirror.example, not checked; an access token for gated models",
+    }, "nobody was asked, so nothing is well"
     assert "hf_secret" not in json.dumps(found)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert not check(report(), "model hub")["ok"]
+    assert check(report(), "model hub")["ok"] is False
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.delenv("HF_TOKEN")
+    assert check(report(), "model hub")["note"].endswith("; no access token for gated models")
 
 
 def test_a_folder_that_cannot_be_written_is_told(monkeypatch):

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
-from app.library import records
+from app.library import records, removal
 from app.library.pulls import STOPPED, Pull, Pulls, PullState
 from runtime.client import WorkerClient
 from runtime.errors import DecdecError
@@ -15,6 +15,8 @@ from runtime.protocol.commands import Command, Prepare, Stop
 from runtime.protocol.events import Done, Event, Failed, Progress
 
 Listener = Callable[[Event], None]
+# What `known` calls the newest report about the machine.
+MACHINE = "machine"
 STOPPED_EARLY = Failed("worker", "Stopped", code=STOPPED)
 
 
@@ -143,8 +145,11 @@ class Background:
             self._on_change(None)
 
     def _ended(self, pull: Pull) -> None:
-        if pull.state in (PullState.READY, PullState.CANCELLED):
+        refused = pull.refused and not removal.bytes_of_pull(pull)
+        if refused or pull.state in (PullState.READY, PullState.CANCELLED):
             records.forget(pull)
+        if refused and pull.imported:
+            self.pulls.drop([pull.name])
         self._on_change(pull)
 
     # Processes

@@ -57,11 +57,26 @@ class Group:
     entries: tuple[Entry, ...]
 
 
-def groups(keymap: Keymap, wanted: str = "") -> list[Group]:
-    """Everything, or what has all the words that are wanted; groups without a line are left out."""
+SETTING_UP = Group(
+    "This set-up",
+    (
+        Entry("Enter", "", "Go on: to the next step, with the marked model, or after a pause"),
+        Entry("↑, ↓", "", "Mark another model, or scroll"),
+        Entry("p", "", "Pause preparing, or go on with it"),
+        Entry("r", "", "Measure again: the machine, or the model on it"),
+        Entry("Esc", "", "Back, or leave this step for later"),
+    ),
+)
+
+
+def groups(keymap: Keymap, wanted: str = "", first: tuple[Group, ...] = ()) -> list[Group]:
+    """Everything, or what has all the words that are wanted; groups without a line are left out.
+
+    `first`: what stands above all, for a screen with keys of its own.
+    """
     words = wanted.casefold().split()
     found = []
-    for title, entries in _all(keymap).items():
+    for title, entries in ({group.title: list(group.entries) for group in first} | _all(keymap)).items():
         fitting = tuple(entry for entry in entries if _has(title, entry, words))
         if fitting:
             found.append(Group(title, fitting))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from app import format
 from app.ranking import Offer
 from runtime.protocol.bases import DEFAULT
+from runtime.sources.fit import Fit
 
 SPEED_CELLS, SIZE_CELLS, VERDICT_CELLS = 7, 8, 18
 # Widths from which a column has room.
@@ -107,14 +108,20 @@ def _memory(offer: Offer) -> str:
     fit, entry = offer.fit, offer.entry
     if fit is None or entry is None:
         return ""
-    bits = "4 bits" if fit.base == DEFAULT.name else "3 bits"
-    what = f"{_count(entry.parameters)} weights at {bits}"
+    return f"{_count(entry.parameters)} weights at {bits(fit)}: {needs(fit)}."
+
+
+def bits(fit: Fit) -> str:
+    """How many bits a weight has in the form that fits."""
+    return "4 bits" if fit.base == DEFAULT.name else "3 bits"
+
+
+def needs(fit: Fit) -> str:
+    """The memory that a model needs on this machine, by place."""
     if not fit.host:
-        return f"{what}: {format.size(fit.memory)} of RAM."
+        return f"{format.size(fit.memory)} of RAM"
     share = "" if fit.corrected >= 1 else f" ({100 * fit.corrected:.0f} % of it is there)"
-    return (
-        f"{what}: {format.size(fit.memory)} of VRAM, {format.size(fit.host)} of RAM for corrections{share}."
-    )
+    return f"{format.size(fit.memory)} of VRAM, {format.size(fit.host)} of RAM for corrections{share}"
 
 
 def _fetching(offer: Offer) -> str:

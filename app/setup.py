@@ -45,6 +45,8 @@ class Setup:
         self.reason = reason
         self.prepared = self.tuned = False
         self.problem = ""
+        # Whether the last preparing failed before it had begun with anything.
+        self.refused = False
 
     # Intents
 
@@ -53,6 +55,7 @@ class Setup:
         if self.running not in ("", "doctor"):
             return None
         self.problem, self.paused, self.progress = "", False, JobProgress(self._plan())
+        self.refused = False
         command = self._command()
         self.running = _job_name(command) if command else self.running
         return command
@@ -168,6 +171,7 @@ class Setup:
             self._left()
         else:
             self.problem = DecdecError(event.what, event.why, event.fix).sentence
+            self.refused = self.step is Step.PREPARE and event.job != "worker" and not self.progress.steps
 
 
 def _job_name(command: Command) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from runtime import device as devices
+from runtime.errors import DecdecError
 from runtime.sources.fit import Room
 from runtime.sources.speed import CpuRates, GpuRates, Rates
 
@@ -63,6 +66,31 @@ def surroundings(report: Mapping[str, Any]) -> Surroundings | None:
     room = Room(device.free_bytes, _host(found.memory, pinned=True), found.disk.free_bytes)
     rates = GpuRates(device.memory_gb_s) if device.memory_gb_s else None
     return Surroundings(room, rates, True)
+
+
+def room(report: Mapping[str, Any]) -> Room | None:
+    """The room for a model by a report of any age; None where it does not say enough.
+
+    A GPU whose memory nobody has looked at yet counts as large enough for the best form.
+    """
+    answering = next(
+        (each for each in report.get("devices", ()) if str(each.get("kind")).startswith("cuda:")), None
+    )
+    if "answering" not in report and answering and not _cpu_is_wanted():
+        report = {
+            **report,
+            "answering": answering["kind"],
+            "devices": [{"free_bytes": sys.maxsize, **answering}],
+        }
+    around = surroundings(report)
+    return around.room if around else None
+
+
+def _cpu_is_wanted() -> bool:
+    try:
+        return devices.wanted() == devices.CPU
+    except DecdecError:
+        return False
 
 
 def _host(memory: _Memory, pinned: bool = False) -> int:

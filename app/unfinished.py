@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.library import records
+from app.library import records, removal
 from app.library.pulls import Pull, Pulls
 from runtime.errors import DecdecError
 from runtime.sources import resolve
@@ -28,6 +28,13 @@ def rest(pulls: Pulls, source: str) -> None:
     if name and pulls.find(name) is None:
         pulls.add(name, source)
         pulls.pause(name)
+
+
+def refused(pulls: Pulls, source: str) -> None:
+    """It failed before it had begun: where nothing is on disk of it, there is nothing to go on with."""
+    name = _name(source)
+    if name and not removal.bytes_of_pull(Pull(name, source)):
+        settle(pulls, source)
 
 
 def settle(pulls: Pulls, source: str) -> None:

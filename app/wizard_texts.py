@@ -23,7 +23,7 @@ _TEXTS = {
     Step.PREPARE: Words(
         "Fetch and prepare {model}",
         "Weights are fetched, stored losslessly as INT8-X, and quantised with a correction kept aside. "
-        "p pauses, Esc goes back; finished pieces are kept.",
+        "p pauses, Esc goes back; {kept}.",
     ),
     Step.TUNE: Words(
         "Tune {model} on this device",
@@ -36,12 +36,18 @@ _TEXTS = {
     ),
     Step.FINISHED: Words("", ""),
 }
+_MEASURING = (
+    "The machine is still being measured: then what fits best comes first. Enter takes the marked one."
+)
 _BEGUN = Words(
     "Continue preparing {model}",
     "An earlier run has begun with it, and what is on disk is used.",
     "Enter or p goes on, Esc chooses another model.",
 )
-_PAUSED = "Paused, finished pieces are kept. Enter or p goes on, Esc goes back."
+_PAUSED = "Paused: {kept}. Enter or p goes on, Esc goes back."
+# What a pause costs. These steps have nothing on disk before their end.
+_KEPT, _AGAIN = "finished pieces are kept", "this step begins again, what is finished stays"
+_BEGINS_AGAIN = frozenset({"sensitivity"})
 _RETRY = {
     Step.HARDWARE: "r tries again, Enter goes on.",
     Step.PREPARE: "Enter tries again.",
@@ -59,17 +65,25 @@ def words(setup: Setup) -> Words:
     text = (
         f"{_reason(setup.reason)} {chosen.text}" if setup.step is Step.TUNE and setup.reason else chosen.text
     )
+    if setup.step is Step.MODEL and not setup.measured:
+        text = _MEASURING
     title = chosen.title.format(model=one_line(setup.model))
-    return Words(title, text, _problem(setup) or chosen.problem)
+    return Words(title, text.replace("{kept}", _kept(setup)), _problem(setup) or chosen.problem)
+
+
+def _kept(setup: Setup) -> str:
+    return _AGAIN if setup.progress.current in _BEGINS_AGAIN else _KEPT
 
 
 def _problem(setup: Setup) -> str:
     if setup.stopping:
-        return f"{'Pausing' if setup.pausing else 'Stopping'} at the next safe point…"
+        doing = f"{'Pausing' if setup.pausing else 'Stopping'} at the next safe point"
+        again = setup.progress.current in _BEGINS_AGAIN
+        return f"{doing}: {_AGAIN}…" if again else f"{doing}…"
     if setup.waiting and setup.step is Step.TUNE:
         return _OFFERED
     if setup.waiting and setup.progress.steps:
-        return _PAUSED
+        return _PAUSED.format(kept=_kept(setup))
     return f"{setup.problem} {_RETRY.get(setup.step, '')}".strip() if setup.problem else ""
 
 

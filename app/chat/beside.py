@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from textual.app import App
@@ -50,12 +51,10 @@ class BesideApp(App[None]):
     def tell_unfinished(self) -> None:
         """Offer to go on with what an earlier run did not finish."""
         self.background.forget_ready(self.ready_models)
-        names = [one_line(pull.name) for pull in self.background.pulls if pull.state is PullState.PAUSED]
+        resting = [pull for pull in self.background.pulls if pull.state is PullState.PAUSED]
         # Without any model the set-up offers it.
-        if names and self.session.phase is not Phase.EMPTY:
-            was = "was" if len(names) == 1 else "were"
-            text = f"{', '.join(names)} {was} not fetched to the end. F2 and Enter go on."
-            self.notify(text, timeout=NOTE_S, markup=False)
+        if resting and self.session.phase is not Phase.EMPTY:
+            self.notify(_not_to_the_end(resting), timeout=NOTE_S, markup=False)
 
     def _on_pulls(self, ended: Pull | None) -> None:
         if not self.is_running:
@@ -67,7 +66,9 @@ class BesideApp(App[None]):
     def _tell_end(self, pull: Pull) -> None:
         name = one_line(pull.name)
         if pull.state is PullState.FAILED:
-            text = f"{name} was not fetched. {one_line(pull.problem)} F2 tries again."
+            gone = self.background.pulls.find(pull.name) is None
+            again = "" if gone else " F2 tries again."
+            text = f"{name} was not {_done(pull)}. {one_line(pull.problem)}{again}"
             self.notify(text, severity="error", timeout=NOTE_S, markup=False)
         elif pull.state is PullState.CANCELLED:
             self.run_worker(self._discard(pull), group="discard")
@@ -86,3 +87,16 @@ class BesideApp(App[None]):
         text = f"{one_line(pull.name)} is cancelled{free}."
         self.notify(text, markup=False)
         self.pulls_changed.publish(pull)
+
+
+def _not_to_the_end(resting: Sequence[Pull]) -> str:
+    """`a, b were not fetched, c was not imported to the end. F2 and Enter go on.`"""
+    parts = []
+    for done in ("fetched", "imported"):
+        if names := [one_line(pull.name) for pull in resting if _done(pull) == done]:
+            parts.append(f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} not {done}")
+    return f"{', '.join(parts)} to the end. F2 and Enter go on."
+
+
+def _done(pull: Pull) -> str:
+    return "imported" if pull.imported else "fetched"

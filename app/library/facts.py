@@ -8,6 +8,7 @@ from typing import Any
 from app import format
 from app.library.pulls import Pull, PullState
 from app.library.rows import LeftoverRow, OfferRow, PullRow, ReadyRow, Row
+from app.offer_lines import needs
 from app.text import one_line
 from runtime.details.parts import parts
 from runtime.errors import DecdecError
@@ -107,7 +108,7 @@ def _download(given: Mapping[str, Any]) -> str:
 
 
 def _of_pull(pull: Pull) -> Facts:
-    rows = [("Source", one_line(pull.source)), ("State", pull.state.value)]
+    rows = [("Source", one_line(pull.source)), ("State", pull.stage)]
     if newest := pull.newest:
         rows.append(
             (format.step_title(newest.step), f"{format.amount(newest)} {format.pace(newest)}".strip())
@@ -115,7 +116,9 @@ def _of_pull(pull: Pull) -> Facts:
     if pull.problem:
         rows.append(("Problem", one_line(pull.problem)))
     if pull.state in (PullState.PAUSED, PullState.FAILED):
-        rows.append(("On disk", "what was fetched and made is kept"))
+        rows.append(
+            ("On disk", "what was made is kept" if pull.imported else "what was fetched and made is kept")
+        )
     return tuple(rows)
 
 
@@ -136,7 +139,7 @@ def _of_offer(row: OfferRow) -> Facts:
         ("Source", f"hub {one_line(row.source)}" if row.origin != "catalogue" else _origin(row.source)),
         ("Licence", one_line(row.licence)),
         ("Download", format.size(row.download) if row.download else ""),
-        ("Memory", f"{format.size(row.memory)} on the device at 4 bits" if row.memory else ""),
+        ("Memory", needs(row.fit) if row.fit else ""),
         ("Fetched", f"{format.compact(row.downloads)} times in a month" if row.downloads else ""),
         ("Gated", TOKEN_HELP if row.gated else ""),
         ("State", "prepared" if row.ready else "not here yet"),

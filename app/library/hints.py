@@ -35,7 +35,11 @@ def hint(row: Row | None, words: str) -> str:
         case None:
             return f"Nothing here is called “{one_line(words)}”. Enter searches the hub."
         case ReadyRow():
-            return f"{row.name} is in use." if row.loaded else f"Enter chats with {row.name}."
+            return (
+                f"{row.name} is in use, so it cannot be deleted."
+                if row.loaded
+                else f"Enter chats with {row.name}."
+            )
         case PullRow():
             return _of_pull(row.pull)
         case LeftoverRow() if row.source:

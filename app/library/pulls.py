@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from app.setup import JobProgress
+from app.job_progress import JobProgress
+from app.library.typed import looks_like_path
 from runtime.errors import DecdecError
 from runtime.protocol.commands import Prepare
 from runtime.protocol.events import Done, Failed, Progress
@@ -39,6 +40,19 @@ class Pull:
     progress: JobProgress = field(default_factory=JobProgress)
     problem: str = ""
     after: PullState = PullState.PAUSED
+    # It failed before it had begun with anything.
+    refused: bool = False
+
+    @property
+    def imported(self) -> bool:
+        """Whether it comes from a folder or file of this machine."""
+        return looks_like_path(self.source)
+
+    @property
+    def stage(self) -> str:
+        """Its state in a word."""
+        running = self.imported and self.state is PullState.RUNNING
+        return "importing" if running else self.state.value
 
     @property
     def newest(self) -> Progress | None:
@@ -132,7 +146,7 @@ class Pulls:
         if self.running is not None or not self.waiting:
             return None
         pull = self.waiting[0]
-        pull.state, pull.progress = PullState.RUNNING, JobProgress()
+        pull.state, pull.progress, pull.refused = PullState.RUNNING, JobProgress(), False
         return Prepare(pull.source, pull.name)
 
     def push(self, event: Progress) -> None:
@@ -154,6 +168,8 @@ class Pulls:
         else:
             pull.state = PullState.FAILED
             pull.problem = DecdecError(event.what, event.why, event.fix).sentence
+            # A process that died has refused nothing.
+            pull.refused = pull.newest is None and event.job != "worker"
         if pull.state in (PullState.READY, PullState.CANCELLED):
             self._forget(pull)
         return pull

@@ -31,7 +31,8 @@ def keep(pull: Pull) -> str:
     try:
         write_json(locations.pulls() / f"{checked(pull.name)}.json", _Kept(pull.name, pull.source))
     except DecdecError as error:
-        return f"{error.sentence} The next start will not know that {pull.name} was being fetched."
+        doing = "imported" if pull.imported else "fetched"
+        return f"{error.sentence} The next start will not know that {pull.name} was being {doing}."
     return ""
 
 

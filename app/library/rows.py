@@ -12,6 +12,7 @@ from runtime import store
 from runtime.errors import DecdecError
 from runtime.sources import catalogue
 from runtime.sources.catalogue import CatalogueEntry
+from runtime.sources.fit import Fit, Room, fit
 from runtime.sources.hub_search import Found, FoundModel
 from runtime.sources.recorded import source_of
 from runtime.store import ModelRecord
@@ -81,7 +82,7 @@ class LeftoverRow:
 class OfferRow:
     """A model that can be fetched. Bytes and words are 0 or empty where they are not known.
 
-    `label`: how it is shown; `name`: its name in the store; `memory`: bytes on the device at 4 bits.
+    `label`: how it is shown; `name`: its name in the store; `fit`: what this machine needs for it.
     """
 
     origin: Origin
@@ -89,7 +90,7 @@ class OfferRow:
     name: str
     source: str
     download: int = 0
-    memory: int = 0
+    fit: Fit | None = None
     licence: str = ""
     gated: bool = False
     downloads: int = 0
@@ -122,12 +123,12 @@ class Shelf:
     tuned: frozenset[str] = frozenset()
 
     @classmethod
-    def read(cls, entries: tuple[CatalogueEntry, ...]) -> Shelf:
-        """Look at the disk; raises DecdecError where it cannot be read."""
+    def read(cls, entries: tuple[CatalogueEntry, ...], room: Room | None = None) -> Shelf:
+        """Look at the disk; raises DecdecError where it cannot be read. `room`: of this machine, if known."""
         records = tuple(store.models())
         tuned = (r.name for r in records if was_tuned(r.name, r.record.get("bases", [])))
         here = {record.name.lower() for record in records}
-        return cls(records, tuple(leftovers()), offers_of(entries, here), frozenset(tuned))
+        return cls(records, tuple(leftovers()), offers_of(entries, here, room), frozenset(tuned))
 
     @property
     def bytes(self) -> int:
@@ -171,9 +172,11 @@ def matches(row: Row, words: str) -> bool:
     return all(word in text for word in words.lower().split())
 
 
-def offers_of(entries: Iterable[CatalogueEntry], here: Collection[str] = ()) -> tuple[OfferRow, ...]:
-    """The catalogue; `here`: names of prepared models in small letters."""
-    return tuple(_offer(entry, here) for entry in entries)
+def offers_of(
+    entries: Iterable[CatalogueEntry], here: Collection[str] = (), room: Room | None = None
+) -> tuple[OfferRow, ...]:
+    """The catalogue; `here`: names of prepared models in small letters; `room`: of this machine, if known."""
+    return tuple(_offer(entry, here, room) for entry in entries)
 
 
 def repo_name(repo: str) -> str:
@@ -190,14 +193,14 @@ def _left(leftover: Leftover) -> LeftoverRow:
     return LeftoverRow(leftover, source_of(leftover.name, leftover.record))
 
 
-def _offer(entry: CatalogueEntry, here: Collection[str]) -> OfferRow:
+def _offer(entry: CatalogueEntry, here: Collection[str], room: Room | None) -> OfferRow:
     return OfferRow(
         origin="catalogue",
         label=entry.label,
         name=entry.name,
         source=entry.name,
         download=entry.download_bytes,
-        memory=entry.forecasts["low4"].device.high,
+        fit=fit(entry.shape, room, entry.download_bytes) if room else None,
         licence=entry.licence,
         gated=entry.gated,
         ready=entry.name.lower() in here,

@@ -10,6 +10,7 @@ import pytest
 from app.background import Background
 from app.library.pulls import PullState
 from app.library.records import unfinished
+from runtime import store
 from runtime.protocol.commands import Job
 from runtime.protocol.events import Done, Failed, Progress
 
@@ -107,6 +108,21 @@ async def test_cancelling_forgets(worker, running):
         await until(lambda: work.pulls.find(left).state is S.RUNNING)
 
 
+async def test_what_was_refused_is_not_offered_at_the_next_start(worker, tmp_path):
+    worker("--fail", "prepare")
+    async with background() as (work, ended):
+        work.fetch("folder", str(tmp_path))
+        work.fetch("a", "o/a")
+        work.fetch("half", "o/half")
+        with store.building("half", {"source": {"kind": "hub", "repo": "o/half"}}) as staging:
+            (staging / "part").write_bytes(b"x")
+        await until(lambda: len(ended) == 3)
+        assert [state for _, state in ended] == [S.FAILED] * 3
+        assert [pull.name for pull in unfinished()] == ["half"], "only of this there is something on disk"
+        assert work.pulls.find("folder") is None, "to import it again it is named again"
+        assert work.pulls.find("a").state is S.FAILED, "F2 tries again"
+
+
 @pytest.mark.parametrize("how", ["--fail", "--crash"])
 async def test_an_error_is_told_and_the_next_goes_on(worker, how):
     worker(how, "prepare")
@@ -116,7 +132,7 @@ async def test_an_error_is_told_and_the_next_goes_on(worker, how):
         await until(lambda: len(ended) == 2)
         assert ended == [("a", S.FAILED), ("b", S.FAILED)]
         assert work.pulls.find("a").problem.endswith(".")
-        assert len(unfinished()) == 2
+        assert len(unfinished()) == (0 if how == "--fail" else 2)
         worker()
         work.fetch("a", "o/a")
         await until(lambda: ended[-1] == ("a", S.READY))

@@ -1,7 +1,7 @@
 """The help lists everything, with the keys of now, and finds by any word."""
 
 from app.actions import ACTIONS
-from app.helping import WORDS, groups
+from app.helping import SETTING_UP, WORDS, groups
 from app.keymap import Keymap
 
 
@@ -30,3 +30,11 @@ def test_search_by_title_key_command_argument_and_group():
     assert len(entries("slider")) > 8
     assert entries("no such thing") == []
     assert [group.title for group in groups(Keymap(), "k_chunk")] == ["Words"]
+
+
+def test_a_screen_with_keys_of_its_own_stands_first():
+    found = groups(Keymap(), first=(SETTING_UP,))
+    assert found[0] == SETTING_UP
+    assert found[1:] == groups(Keymap())
+    assert [entry.key for entry in SETTING_UP.entries] == ["Enter", "↑, ↓", "p", "r", "Esc"]
+    assert groups(Keymap(), "zzz", (SETTING_UP,)) == []

@@ -265,3 +265,39 @@ def test_names_from_elsewhere_are_shown_in_one_line_without_controls():
     setup = Setup(Step.MODEL)
     setup.choose("a\x1b[31m\nb")
     assert words(setup).title == "Fetch and prepare a␛[31m b"
+
+
+@pytest.mark.parametrize(
+    ("step", "kept"),
+    [
+        ("download", "finished pieces are kept"),
+        ("sensitivity", "this step begins again, what is finished stays"),
+        ("encode", "finished pieces are kept"),
+    ],
+)
+def test_what_a_pause_costs_is_said_before_and_after_it(step, kept):
+    setup = at_prepare()
+    setup.push(Progress("prepare", step, 1, 2, "blocks"))
+    assert f"p pauses, Esc goes back; {kept}." in words(setup).text
+    setup.pause()
+    assert ("begins again" in words(setup).problem) is (step == "sensitivity")
+    setup.push(STOPPED)
+    assert words(setup).problem == f"Paused: {kept}. Enter or p goes on, Esc goes back."
+
+
+def test_refused_is_what_failed_before_it_had_begun():
+    setup = at_prepare()
+    setup.push(Failed("prepare", "It has no weights"))
+    assert setup.refused
+    setup.start()
+    assert not setup.refused
+    setup.push(Progress("prepare", "encode", 1, 2, "tensors"))
+    setup.push(Failed("prepare", "The disk is full"))
+    assert not setup.refused
+
+
+def test_the_list_says_that_its_order_is_still_to_come():
+    setup = Setup(Step.MODEL)
+    assert "still being measured" in words(setup).text
+    setup.push(Done("doctor", {}))
+    assert words(setup).text.startswith("What fits best comes first")

@@ -69,3 +69,14 @@ def test_what_is_prepared_is_no_longer_on_its_way():
     pulls = Pulls(records.unfinished())
     unfinished.settle(pulls, "owner/model")
     assert list(pulls) == []
+
+
+def test_what_was_refused_before_it_had_begun_is_forgotten():
+    pulls = Pulls()
+    unfinished.note("owner/refused")
+    unfinished.refused(pulls, "owner/refused")
+    assert unfinished.begun() == ()
+    unfinished.note("owner/m")
+    half_made("owner--m", kind="hub", repo="owner/m")
+    unfinished.refused(pulls, "owner/m")
+    assert unfinished.begun() == (("owner--m", "owner/m"),), "there is something to go on with"

@@ -41,9 +41,9 @@ class HelpScreen(ModalScreen[None]):
     ]
     AUTO_FOCUS = "#help-search"
 
-    def __init__(self, keymap: Keymap) -> None:
+    def __init__(self, keymap: Keymap, first: tuple[Group, ...] = ()) -> None:
         super().__init__()
-        self._keymap = keymap
+        self._keymap, self._first = keymap, first
 
     def compose(self) -> ComposeResult:
         """The search, what it finds, how to leave."""
@@ -68,7 +68,7 @@ class HelpScreen(ModalScreen[None]):
         self._show()
 
     def _show(self) -> None:
-        found = groups(self._keymap, self.query_one(Input).value)
+        found = groups(self._keymap, self.query_one(Input).value, self._first)
         wide = self.size.width >= WIDE
         body = Lines(*(_drawn(group, wide) for group in found)) if found else Text("Nothing has these words.")
         self.query_one("#help-text", Static).update(body)

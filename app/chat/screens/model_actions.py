@@ -14,6 +14,7 @@ from app.library.facts import TOKEN_HELP
 from app.library.pulls import Pull, PullState
 from app.library.rows import LeftoverRow, OfferRow, PullRow, ReadyRow, Row
 from app.library.typed import Import
+from app.offer_lines import bits, needs
 from app.session import Phase
 from app.setup import Setup, Step
 from app.text import one_line
@@ -21,7 +22,6 @@ from runtime.errors import DecdecError
 
 BESIDE = Choice("beside", "Do it beside the chat", "The chat goes on; a note says when the model is ready.")
 SETUP = Choice("setup", "Open the set-up for it", "Shows every step, then tunes this device.")
-GO_ON = Choice("", "Go on fetching")
 PAUSE = Choice("pause", "Pause it", "What is on disk is kept.")
 BUSY = "The answer is still being written. Esc in the chat stops it."
 
@@ -66,7 +66,7 @@ class ModelActions(EngineScreen):
     def load(self, name: str) -> None:
         """Chat with a prepared model."""
         session = self.chat_app.session
-        if self._in_use(name):
+        if self.in_use(name):
             self.dismiss()
         elif session.busy:
             self.warn(BUSY)
@@ -112,8 +112,9 @@ class ModelActions(EngineScreen):
         """Forget a pull, and delete what it has made."""
         size = removal.bytes_of_pull(pull)
         text = f"{format.size(size)} are on disk." if size else "Nothing is on disk yet."
+        go_on = Choice("", "Go on importing" if pull.imported else "Go on fetching")
         drop = Choice("cancel", "Cancel it", f"Deletes what is on disk, {format.size(size)}." if size else "")
-        screen = ChoiceScreen(f"Cancel {one_line(pull.name)}?", text, (GO_ON, PAUSE, drop))
+        screen = ChoiceScreen(f"Cancel {one_line(pull.name)}?", text, (go_on, PAUSE, drop))
         self.app.push_screen(screen, partial(self._cancel, pull))
 
     def _cancel(self, pull: Pull, how: str | None) -> None:
@@ -128,12 +129,12 @@ class ModelActions(EngineScreen):
         """Only what is here and not in use; says what is freed."""
         if isinstance(row, PullRow):
             self.ask_to_cancel(row.pull)
-        elif isinstance(row, ReadyRow) and self._in_use(row.name):
+        elif isinstance(row, ReadyRow) and self.in_use(row.name):
             self.warn(f"{row.name} is in use. Load another model first, then delete it.")
         elif not isinstance(row, OfferRow):
             self._ask_to_delete(row)
 
-    def _in_use(self, name: str) -> bool:
+    def in_use(self, name: str) -> bool:
         """Whether a model is in memory, or on its way there."""
         session = self.chat_app.session
         return session.model == name and session.phase not in (Phase.EMPTY, Phase.BROKEN)
@@ -179,6 +180,6 @@ def _cost(row: OfferRow) -> str:
     download = (
         f"{format.size(row.download)} are downloaded" if row.download else "The hub did not tell its size"
     )
-    memory = f" and {format.size(row.memory)} needed on the device at 4 bits" if row.memory else ""
+    memory = f"; at {bits(row.fit)} it takes {needs(row.fit)}" if row.fit else ""
     gated = f" The model is gated: {TOKEN_HELP}." if row.gated else ""
     return f"{download}{memory}.{gated}"

@@ -12,6 +12,7 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Footer, Input, Static
 
+from app.background import MACHINE
 from app.chat.screens.model_actions import ModelActions
 from app.chat.screens.model_search import ModelSearch
 from app.chat.widgets.fact_table import FactTable
@@ -21,9 +22,12 @@ from app.library.facts import facts
 from app.library.hints import heading, hint
 from app.library.pulls import Pull
 from app.library.rows import LeftoverRow, OfferRow, PullRow, ReadyRow, Row, Shelf, offers_of, sections
+from app.surroundings import room
 from app.text import one_line
+from runtime import machine
 from runtime.errors import DecdecError
 from runtime.protocol.events import Event, Failed, Loaded
+from runtime.sources.fit import Room
 
 PLACEHOLDER = "type to filter · Enter searches the hub, or imports a folder or .gguf file"
 DRAW_S = 0.2
@@ -59,8 +63,8 @@ class ModelsScreen(ModelSearch):
         super().__init__(words)
         self._shelf = Shelf()
         self._drawing: Timer | None = None
-        # The kind of row that the keys below are shown for.
-        self._live: type = ModelsScreen
+        # The kind of row that the keys below are shown for, and whether it is in use.
+        self._live: tuple[type, bool] = (ModelsScreen, False)
 
     def compose(self) -> ComposeResult:
         """Title, search, list and facts side by side, a note, keys."""
@@ -96,10 +100,10 @@ class ModelsScreen(ModelSearch):
     def reload(self) -> None:
         """Look at the disk again."""
         try:
-            self._shelf = Shelf.read(self.chat_app.catalogue)
+            self._shelf = Shelf.read(self.chat_app.catalogue, self._room)
             self.chat_app.background.forget_ready([record.name for record in self._shelf.records])
         except DecdecError as error:
-            self._shelf = Shelf(offers=offers_of(self.chat_app.catalogue))
+            self._shelf = Shelf(offers=offers_of(self.chat_app.catalogue, room=self._room))
             self.note = one_line(error.sentence)
         self.draw()
 
@@ -140,8 +144,9 @@ class ModelsScreen(ModelSearch):
         self._show_text("#models-note", self.note or hint(row, self.view.words))
         if self.query_one(FactTable).display:
             self.query_one(FactTable).show(facts(row) if row else ())
-        if self._live is not type(row):
-            self._live = type(row)
+        live = (type(row), isinstance(row, ReadyRow) and self.in_use(row.name))
+        if self._live != live:
+            self._live = live
             self.refresh_bindings()
 
     def _show_text(self, selector: str, text: str) -> None:
@@ -166,6 +171,11 @@ class ModelsScreen(ModelSearch):
             self._draw_marked()
 
     @property
+    def _room(self) -> Room | None:
+        """For a model on this machine, as the set-up has measured it, else as far as the system tells."""
+        return room(self.chat_app.background.known.get(MACHINE) or machine.glance())
+
+    @property
     def _loaded(self) -> str:
         loaded = self.chat_app.session.loaded
         return loaded.model if loaded else ""
@@ -182,8 +192,12 @@ class ModelsScreen(ModelSearch):
         return row
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys are live where they fit what is marked."""
-        return isinstance(self.row, FITTING[action]) if action in FITTING and self.is_mounted else True
+        """Keys are live where they fit what is marked; what is in use cannot be deleted, as a line says."""
+        if action not in FITTING or not self.is_mounted:
+            return True
+        row = self.row
+        kept = action == "delete" and isinstance(row, ReadyRow) and self.in_use(row.name)
+        return isinstance(row, FITTING[action]) and not kept
 
     @on(LibraryList.Chosen)
     def _chosen(self) -> None:

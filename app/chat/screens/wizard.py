@@ -12,7 +12,9 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Footer, Static
 
 from app import format, unfinished
+from app.background import MACHINE
 from app.chat.screens.base import EngineScreen
+from app.chat.screens.help import HelpScreen
 from app.chat.widgets.closing_card import ClosingCard
 from app.chat.widgets.curve_plots import CurvePlots
 from app.chat.widgets.hardware_card import HardwareCard
@@ -21,6 +23,7 @@ from app.chat.widgets.model_list import ModelList
 from app.chat.widgets.step_rail import StepRail
 from app.chat.widgets.tiny_notice import TinyNotice
 from app.closing import Lossless, foretold
+from app.helping import SETTING_UP
 from app.models import base_of
 from app.ranking import Known, ranked
 from app.setup import Setup, Step
@@ -49,6 +52,7 @@ class WizardScreen(EngineScreen):
         Binding("p", "pause", "Pause / go on"),
         Binding("r", "again", "Measure again"),
         Binding("escape", "leave", "Leave this step", priority=True),
+        Binding("f1", "keys", "Keys"),
     ]
     VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [  # noqa: RUF012
         (0, "-tiny-height"),
@@ -96,6 +100,10 @@ class WizardScreen(EngineScreen):
     def engine_event(self, event: Event) -> None:
         """Let the setup take the event, then show what it made of it."""
         self.setup.push(event)
+        if self.setup.measured and self.setup.hardware:
+            self.chat_app.background.known[MACHINE] = self.setup.hardware
+        if self.setup.refused:
+            unfinished.refused(self.chat_app.background.pulls, self.setup.source)
         if self.setup.step is not self._shown:
             self._keep_account()
             self._enter()
@@ -103,7 +111,7 @@ class WizardScreen(EngineScreen):
 
     def _keep_account(self) -> None:
         """Preparing has ended, or was left before its end."""
-        if self._shown is Step.PREPARE:
+        if self._shown is Step.PREPARE and not self.setup.refused:
             end = unfinished.settle if self.setup.prepared else unfinished.rest
             end(self.chat_app.background.pulls, self.setup.source)
 
@@ -126,6 +134,10 @@ class WizardScreen(EngineScreen):
         """Measure the machine again, or the model."""
         self.setup.measure_again()
         self._enter()
+
+    def action_keys(self) -> None:
+        """This screen's keys, then those of the chat."""
+        self.app.push_screen(HelpScreen(self.chat_app.keymap, (SETTING_UP,)))
 
     def action_leave(self) -> None:
         """Leave the step; out of the first one, leave the wizard."""
@@ -175,6 +187,8 @@ class WizardScreen(EngineScreen):
         if step is Step.MODEL:
             self.setup.problem = problem
             self._look_at_models()
+            if came:
+                self.query_one(ModelList).sort_anew()
         for selector, steps in SHOWN.items():
             self.query_one(selector).display = step in steps
         self.query_one("#job-step").set_class(step is Step.TUNE, "-brief")

@@ -127,8 +127,8 @@ class RowPainter:
 
 def _extras(row: OfferRow) -> list[str]:
     """What the origin of an offer tells besides its size."""
-    if row.memory:
-        return [f"memory {format.size(row.memory):>8}"]
+    if row.fit:
+        return [f"memory {format.size(row.fit.memory):>8}"]
     return [f"{format.compact(row.downloads):>7} downloads"] if row.downloads else []
 
 
@@ -136,5 +136,5 @@ def _resting(pull: Pull) -> str:
     """`paused at Download, 43 %`."""
     newest = pull.newest
     if newest is None or not newest.total:
-        return pull.state.value
-    return f"{pull.state.value} at {format.step_title(newest.step)}, {100 * newest.done // newest.total} %"
+        return pull.stage
+    return f"{pull.stage} at {format.step_title(newest.step)}, {100 * newest.done // newest.total} %"

@@ -8,6 +8,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.events import Resize
 from textual.message import Message
@@ -21,6 +22,12 @@ from runtime.protocol.bases import DEFAULT
 OTHER = "or type owner/name of a hub, a folder, or a .gguf file"
 # Beside its text an option has so many cells of padding and scroll bar, and of a border where there is room.
 PADDING, BORDER, TALL = 3, 2, 24
+
+
+class _Catalogue(OptionList):
+    """Says what Enter does."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "Take it")]
 
 
 class ModelList(Vertical):
@@ -58,12 +65,16 @@ class ModelList(Vertical):
     def compose(self) -> ComposeResult:
         """The list, a line for everything else, and what is to say about the marked one."""
         yield Static(id="catalogue-header", markup=False)
-        yield OptionList(id="catalogue")
+        yield _Catalogue(id="catalogue")
         yield Static(id="model-facts", markup=False)
         yield Input(placeholder=OTHER, id="other-model", compact=True)
 
     def show(self, offers: Sequence[Offer]) -> None:
-        """Fill the list; the marked one stays marked once the user has moved, else the first one is."""
+        """Fill the list. Once the user has moved, the order stays as it is and what is marked stays marked;
+        until then the first one is.
+        """
+        if self._moved:
+            offers = _in_order_of(self._offers, offers)
         if tuple(offers) == self._offers:
             return
         marked = self._marked
@@ -77,6 +88,10 @@ class ModelList(Vertical):
     def focus_list(self) -> None:
         """Put the keyboard into the list."""
         self._list.focus()
+
+    def sort_anew(self) -> None:
+        """The order may change once more: the list is not being looked at."""
+        self._moved = False
 
     @property
     def _list(self) -> OptionList:
@@ -138,3 +153,9 @@ class ModelList(Vertical):
         event.stop()
         if event.value.strip():
             self.post_message(self.Chosen(event.value.strip()))
+
+
+def _in_order_of(shown: Sequence[Offer], newer: Sequence[Offer]) -> list[Offer]:
+    """Newer figures where the eye left the older ones; what was not there before comes behind."""
+    places = {offer.name: place for place, offer in enumerate(shown)}
+    return sorted(newer, key=lambda offer: places.get(offer.name, len(places)))

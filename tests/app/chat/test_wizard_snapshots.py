@@ -51,7 +51,11 @@ LAPTOP = {
             "ok": True,
             "note": "answers come from NVIDIA GeForce RTX 4050 Laptop GPU (cuda:0)",
         },
-        {"name": "model hub", "ok": True, "note": "huggingface.co, no token"},
+        {
+            "name": "model hub",
+            "ok": None,
+            "note": "huggingface.co, not checked; no access token for gated models",
+        },
     ],
 }
 NO_GPU = {

@@ -122,7 +122,7 @@ def test_hints(row, words, expected):
 
 def test_hints_of_what_is_here():
     assert hint(ready(), "") == f"Enter chats with {MODEL}."
-    assert hint(ready(loaded=True), "") == f"{MODEL} is in use."
+    assert hint(ready(loaded=True), "") == f"{MODEL} is in use, so it cannot be deleted."
 
 
 def test_pulls_and_leftovers_say_what_is_kept():

@@ -146,3 +146,25 @@ def test_intents_for_unknown_models_do_nothing():
     assert not pulls.cancel("x")
     pulls.resume("x")
     assert pulls.end(Done("prepare", {})) is None
+
+
+def test_refused_is_what_failed_before_it_had_begun():
+    pulls = queued("a", "b", "c")
+    pulls.start()
+    assert pulls.end(BROKEN).refused
+    pulls.start()
+    pulls.push(Progress("prepare", "encode", 1, 2, "tensors"))
+    assert not pulls.end(BROKEN).refused
+    pulls.start()
+    assert not pulls.end(Failed("worker", "The engine's process ended")).refused
+    pulls.resume("a")
+    pulls.start()
+    assert not pulls.find("a").refused
+
+
+@pytest.mark.parametrize(("source", "stage"), [("/models/m", "importing"), ("owner/m", "fetching")])
+def test_a_folder_is_imported_not_fetched(source, stage):
+    pull = Pull("m", source, S.RUNNING)
+    assert pull.stage == stage
+    pull.state = S.PAUSED
+    assert pull.stage == "paused"

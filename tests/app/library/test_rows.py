@@ -1,9 +1,16 @@
 """What the list of models shows."""
 
+import pytest
+
+from app import offer_lines
+from app.library.facts import facts
 from app.library.pulls import Pull, PullState
 from app.library.rows import LeftoverRow, OfferRow, PullRow, ReadyRow, Shelf, View, sections
+from app.ranking import Known, ranked
+from app.surroundings import Surroundings
 from runtime import store
 from runtime.sources import catalogue
+from runtime.sources.fit import Room
 from runtime.sources.hub_search import Found, FoundModel
 from runtime.tuner.files import profile_path
 from tests.app.conftest import MODEL, add_model
@@ -110,3 +117,18 @@ def test_a_pull_shows_itself():
     (row,) = shown([pull])["On the way"]
     assert isinstance(row, PullRow)
     assert row.pull is pull
+
+
+ROOMS = [Room(None, 16 << 30), Room(8 << 30, 16 << 30)]
+
+
+@pytest.mark.parametrize("here", ROOMS, ids=["cpu", "gpu"])
+def test_memory_is_the_set_ups_figure_in_its_words(here):
+    known = Surroundings(here, None, gpu=here.device is not None)
+    offers = {offer.name: offer for offer in ranked(ENTRIES, MODEL, Known(), known)}
+    rows = sections(Shelf.read(ENTRIES, here), (), View())[0].rows
+    assert len(rows) == len(ENTRIES)
+    for row in rows:
+        assert row.fit.memory == offers[row.name].fit.memory
+        told = dict(facts(row))["Memory"]
+        assert any(told in sentence for sentence in offer_lines.facts(offers[row.name]))

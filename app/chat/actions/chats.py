@@ -67,7 +67,7 @@ class ChatActions(ChatActionsBase):
         elif file:
             self._write(conversation, file)
         else:
-            ask = LineScreen("Export", str(files.proposed(conversation)), EXPORT_HINT)
+            ask = LineScreen("Export", _whole(files.proposed(conversation)), EXPORT_HINT)
             self.app.push_screen(ask, lambda answer: self._write(conversation, answer or ""))
 
     def _write(self, conversation: Conversation, file: str) -> None:
@@ -159,6 +159,12 @@ class ChatActions(ChatActionsBase):
             self.warn(error.sentence)
             return False
         return True
+
+
+def _whole(path: Path) -> str:
+    """The full path, unless a folder's name cannot be shown as it is."""
+    whole = os.path.abspath(path)
+    return whole if one_line(whole) == whole else str(path)
 
 
 def _quoted(title: str) -> str:

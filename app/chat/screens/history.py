@@ -9,12 +9,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.events import Key
 from textual.timer import Timer
 from textual.widgets import Footer, Input, OptionList, Static
 
 from app import format
 from app.chat.desk import Desk
-from app.chat.screens.base import EngineScreen
+from app.chat.screens.base import WIDTHS, EngineScreen
 from app.chat.screens.line import LineScreen
 from app.chat.widgets.conversation_line import Found
 from app.chat.widgets.conversation_list import ConversationList
@@ -32,39 +33,26 @@ TYPING_S = 0.12
 # So many are shown at first, and so many times more whenever somebody goes to the end.
 FIRST, MORE = 100, 4
 
-
 TITLE_HINT = "Enter keeps it · empty: the first words of the first question · Esc leaves it as it was"
 
 
 class HistoryScreen(EngineScreen):
     """The list, a line to search in all texts, and where there is room a look at what is highlighted."""
 
-    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [  # noqa: RUF012
-        (0, "-tiny-width"),
-        (30, "-narrow"),
-        (80, "-wide"),
-        (120, "-roomy"),
-    ]
+    HORIZONTAL_BREAKPOINTS: list[tuple[int, str]] | None = [*WIDTHS, (120, "-roomy")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash,ctrl+f", "search", "Search"),
+        Binding("escape", "back", "Back", priority=True),
         Binding("r,ctrl+t", "rename", "Rename"),
         Binding("d,delete,shift+delete", "delete", "Delete"),
         Binding("u,alt+z", "undo", "Undo"),
         Binding("x,ctrl+s", "export", "Export"),
         Binding("n,ctrl+n", "new", "New"),
-        Binding("escape", "back", "Back", priority=True),
         Binding("f3", "leave", "Back", show=False, priority=True),
-        *(
-            Binding(key, f"move('{name}')", show=False)
-            for key, name in (
-                ("down", "cursor_down"),
-                ("up", "cursor_up"),
-                ("pagedown", "page_down"),
-                ("pageup", "page_up"),
-            )
-        ),
+        Binding("down", "into_list('cursor_down')", "List", priority=True),
+        Binding("pagedown", "into_list('page_down')", "List", show=False),
     ]
-    AUTO_FOCUS = "#history-list"
+    AUTO_FOCUS = "#history-search"
 
     def __init__(self, desk: Desk, words: str = "") -> None:
         super().__init__()
@@ -80,7 +68,9 @@ class HistoryScreen(EngineScreen):
                 yield Static("Conversations", id="history-title")
                 yield Static(id="history-count", markup=False)
             yield LineInput(
-                self._words, placeholder="/ searches every title, question and answer", id="history-search"
+                self._words,
+                placeholder="Type to search every title, question and answer",
+                id="history-search",
             )
             yield Static(id="history-empty", markup=False)
             with Horizontal(id="history-body"):
@@ -92,7 +82,15 @@ class HistoryScreen(EngineScreen):
     def on_mount(self) -> None:
         """Show the newest, or what was asked for."""
         self.app.theme_changed_signal.subscribe(self, lambda _: self._fill())
+        self.set_focus(self._search)
         self._fill()
+
+    def on_key(self, event: Key) -> None:
+        """Letters typed before the search had the keyboard are its own, and no commands."""
+        if self._search.has_focus and event.is_printable and event.character:
+            self._search.insert_text_at_cursor(event.character)
+            event.prevent_default()
+            event.stop()
 
     def engine_event(self, event: Event) -> None:
         """An answer that ended has another time and length."""
@@ -170,7 +168,7 @@ class HistoryScreen(EngineScreen):
     @on(Input.Submitted)
     def _submitted(self) -> None:
         self._search_now()
-        self.action_open()
+        self._list.focus()
 
     def action_open(self) -> None:
         """Go on with the highlighted conversation."""
@@ -216,15 +214,20 @@ class HistoryScreen(EngineScreen):
         """To the line for words."""
         self._search.focus()
 
-    def action_move(self, name: str) -> None:
-        """Move the highlight while the search has the keys."""
+    def action_into_list(self, name: str) -> None:
+        """Out of the search, and on in the list."""
+        self._list.focus()
         getattr(self._list, f"action_{name}")()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What leads from the search to the list and back is shown only where it does."""
+        searching = isinstance(self.focused, Input)
+        return searching is (action == "into_list") if action in ("search", "into_list") else True
 
     def action_back(self) -> None:
         """Out of the search, then out of the screen."""
-        if self._search.value or self._search.has_focus:
+        if self._search.value:
             self._search.value = ""
-            self._list.focus()
         else:
             self.action_leave()
 

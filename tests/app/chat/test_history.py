@@ -4,6 +4,7 @@ import contextlib
 import json
 
 import pytest
+from textual.events import Key
 from textual.widgets import Input
 
 from app.chat.screens.chat import ChatScreen
@@ -13,7 +14,7 @@ from app.chat.widgets.conversation_list import ConversationList
 from app.chat.widgets.conversation_preview import ConversationPreview
 from app.history import History
 from runtime import locations
-from tests.app.chat.helpers import ask, running, seen, until
+from tests.app.chat.helpers import ask, chat, running, seen, until
 from tests.app.history.conversations import said
 
 pytestmark = pytest.mark.usefixtures("worker", "model")
@@ -49,11 +50,11 @@ async def test_a_chat_is_kept_found_by_its_words_and_opened_again():
         await pilot.press("f3")
         assert len(listed(app)) == 2
         assert on_screen(app, "● What is the capital of France?")
-        await pilot.press("slash", *"grusse")
+        await pilot.press(*"grusse")
         await until(pilot, lambda: len(listed(app)) == 1)
         app.screen.query_one(Input).value = "天気"
         await until(pilot, lambda: on_screen(app, "東京の天気は晴れ"))
-        await pilot.press("enter")
+        await pilot.press("enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, ChatScreen))
         assert app.session.conversation.title == "Weather"
         assert app.session.conversation.system_prompt == "Be sunny."
@@ -61,7 +62,7 @@ async def test_a_chat_is_kept_found_by_its_words_and_opened_again():
         await ask(app, pilot, "And tomorrow?")
         await ask(app, pilot, "/history what capit", wait=False)
         await until(pilot, lambda: isinstance(app.screen, HistoryScreen) and listed(app) == [first.id])
-        await pilot.press("enter")
+        await pilot.press("enter", "enter")
         await until(pilot, lambda: app.session.conversation.id == first.id)
         assert on_screen(app, "The capital of France is Paris")
     with contextlib.closing(History(locations.history_file())) as history:
@@ -72,7 +73,7 @@ async def test_delete_is_taken_back_and_the_open_chat_makes_room():
     one, two = said(("one", "1")), said(("two", "2"))
     fill(one, two)
     async with running() as (app, pilot):
-        await pilot.press("f3", "d")
+        await pilot.press("f3", "tab", "d")
         await pilot.pause()
         assert listed(app) == [two.id]
         assert any("“one” is deleted. u brings it back." in message for message in told(app))
@@ -86,17 +87,48 @@ async def test_delete_is_taken_back_and_the_open_chat_makes_room():
         assert app.screen.query_one(ConversationList).chosen.id == one.id
         await pilot.press("enter")
         await until(pilot, lambda: app.session.conversation.id == one.id)
-        await pilot.press("f3", "d", "escape")
+        await pilot.press("f3", "tab", "d", "escape")
         await pilot.pause()
         assert app.session.conversation.id != one.id
         assert not app.session.conversation.turns
         assert not on_screen(app, "one")
 
 
+def footer(app):
+    return {
+        active.binding.description for active in app.screen.active_bindings.values() if active.binding.show
+    }
+
+
+async def test_letters_search_from_the_first_one_and_are_commands_only_in_the_list():
+    clock, other = said(("a clock with drums", "1")), said(("two", "2"))
+    fill(clock, other)
+    async with running() as (app, pilot):
+        chat(app).action_history()
+        for letter in "/dxru clock":
+            app.post_message(Key("slash" if letter == "/" else letter, letter))
+        await until(pilot, lambda: isinstance(app.screen, HistoryScreen))
+        await until(pilot, lambda: app.screen.query_one(Input).value == "/dxru clock")
+        app.screen.query_one(Input).value = "/clock"
+        await until(pilot, lambda: listed(app) == [clock.id])
+        assert {"List", "Delete"} <= footer(app)
+        assert "Search" not in footer(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: listed(app) == [clock.id, other.id])
+        await pilot.press("down")
+        assert app.screen.query_one(ConversationList).has_focus
+        assert "Search" in footer(app)
+        assert "List" not in footer(app)
+        await pilot.press("d")
+        await until(pilot, lambda: len(listed(app)) == 1)
+        await pilot.press("slash", "d")
+        assert app.screen.query_one(Input).value == "d"
+
+
 async def test_titles_by_key_and_by_slash():
     fill(said(("one", "1")))
     async with running() as (app, pilot):
-        await pilot.press("f3", "r")
+        await pilot.press("f3", "tab", "r")
         assert isinstance(app.screen, LineScreen)
         app.screen.query_one(Input).value = "A better [b]name"
         await pilot.press("enter")
@@ -128,9 +160,10 @@ async def test_export_and_import_by_key_and_by_slash(tmp_path, monkeypatch):
         await ask(app, pilot, "hello")
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(app.screen, LineScreen))
-        assert app.screen.query_one(Input).value == "chat-hello.md"
+        assert app.screen.query_one(Input).value == str(tmp_path / "chat-hello.md")
         await pilot.press("enter")
         await until(pilot, (tmp_path / "chat-hello.md").exists)
+        assert f"Saved as {tmp_path / 'chat-hello.md'}." in told(app)
         await ask(app, pilot, f"/export {tmp_path}/all.json", wait=False)
         await until(pilot, (tmp_path / "all.json").exists)
         kept = app.session.conversation
@@ -141,14 +174,14 @@ async def test_export_and_import_by_key_and_by_slash(tmp_path, monkeypatch):
         (tmp_path / "bad.json").write_text(json.dumps({"format": "x", "version": 1}))
         await ask(app, pilot, "/import bad.json", wait=False)
         await until(pilot, lambda: any("holds no conversations" in message for message in told(app)))
-        await pilot.press("f3", "x")
-        assert app.screen.query_one(Input).value == "chat-hello-2.md"
+        await pilot.press("f3", "tab", "x")
+        assert app.screen.query_one(Input).value == str(tmp_path / "chat-hello-2.md")
 
 
 async def test_many_conversations_come_in_pages_and_the_mouse_opens(worker):
     fill(*[said((f"question {n}", "answer")) for n in range(FIRST + 30)])
     async with running(size=(60, 20)) as (app, pilot):
-        await pilot.press("f3")
+        await pilot.press("f3", "tab")
         assert on_screen(app, f"{FIRST + 30}")
         assert len(listed(app)) == FIRST + 1
         await pilot.press("end")

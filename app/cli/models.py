@@ -72,23 +72,28 @@ def models(known: bool, as_json: bool) -> None:
 
 def _list_catalogue(as_json: bool) -> None:
     from app import format
+    from app.library.rows import offers_of
+    from app.surroundings import room
+    from runtime import machine
     from runtime.sources import catalogue
 
+    entries = catalogue.load()
+    offers = offers_of(entries, room=room(machine.glance()))
     rows: list[dict[str, Any]] = [
         {
             "name": entry.name,
             "download": entry.download_bytes,
-            "device_at_4_bits": entry.forecasts["low4"].device.high,
+            "memory": offer.fit.memory if offer.fit else None,
             "licence": entry.licence,
             "gated": entry.gated,
         }
-        for entry in catalogue.load()
+        for entry, offer in zip(entries, offers, strict=True)
     ]
     if as_json:
         work.print_json({"default": catalogue.default().name, "models": rows})
         return
     for row in rows:
-        row |= {key: format.size(row[key]) for key in ("download", "device_at_4_bits")}
+        row |= {key: format.size(row[key] or 0) for key in ("download", "memory")}
         row["gated"] = "needs a token" if row["gated"] else ""
     work.print_table(rows)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Answer:
     """The sequence of commands for one prompt; decides each by the events of those before.
 
-    `slowdown_pct`: None is the untouched slider's position, or 0 where the model is not tuned. `tune`: tune a
+    `slowdown_pct`: None is `usual_pct`, or 0 where the model is not tuned. `tune`: tune a
     model that is not tuned yet. `loading`: how it is brought into memory. `out`: where text goes while it
     comes, None for nowhere. `remote`: the server that answers instead, with nothing to prepare or to tune.
     """
@@ -50,6 +50,7 @@ class Answer:
     loading: Loading = field(default_factory=Loading)
     out: TextIO | None = None
     remote: Remote | None = None
+    usual_pct: float = DEFAULT_SLOWDOWN_PCT
     _loaded: Loaded | None = field(default=None, init=False)
     _ends_line: bool = field(default=True, init=False)
 
@@ -97,7 +98,7 @@ class Answer:
 
     def _slowdown(self) -> float:
         if self.slowdown_pct is None:
-            return DEFAULT_SLOWDOWN_PCT if self._is_tuned() else 0.0
+            return self.usual_pct if self._is_tuned() else 0.0
         if self.slowdown_pct > 0 and not self._is_tuned():
             reason = (self._loaded and self._loaded.untuned_reason) or "no profile fits"
             raise DecdecError(

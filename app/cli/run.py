@@ -13,14 +13,16 @@ from app.cli import work
 from app.cli.bases import BaseName
 from app.cli.loading import given_loading, loading_options
 from app.cli.remote import REMOTE_OPTIONS, Remote, given_remote, remote_options
-from app.cli.slowdown import Slowdown
+from app.cli.slowdown import Slowdown, usual_pct
 from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import LOSSLESS
+
+SLOWDOWN_HELP = "Slider, 0 to 20; default: where the chat's slider was left."
 
 
 @click.command()
 @click.option("-m", "--model", metavar="MODEL", help="A prepared model, or anything `pull` takes.")
-@click.option("--slowdown", type=Slowdown(), metavar="PCT", help="Slider, 0 to 20.")
+@click.option("--slowdown", type=Slowdown(), metavar="PCT", help=SLOWDOWN_HELP)
 @click.option(
     "--base",
     type=BaseName(lossless=True),
@@ -67,6 +69,7 @@ def run(
         loading=Loading(**given_loading(**others)),
         out=None if as_json else sys.stdout,
         remote=remote,
+        usual_pct=usual_pct(),
     ).run()
     if as_json:
         work.print_json({key: result[key] for key in KEYS if key in result})
@@ -107,6 +110,7 @@ def answer_stdin(given: Mapping[str, Any], remote: Remote | None = None) -> int:
         loading=loading,
         out=sys.stdout,
         remote=remote,
+        usual_pct=usual_pct(),
     )
     result = answer.run()
     return _exit_code(result.get("finish_reason", ""))

@@ -277,7 +277,7 @@ async def test_a_copied_selection_is_told():
         await pilot.press("a", "b", "shift+left", "ctrl+c")
         await pilot.pause()
         assert app.clipboard == "b"
-        assert "Copied 1 characters." in [note.message for note in app._notifications]
+        assert "Sent 1 characters to the terminal's clipboard." in [note.message for note in app._notifications]
 
 
 async def test_ctrl_c_stops_the_answer_behind_a_dialog_too(worker):

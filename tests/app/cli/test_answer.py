@@ -66,3 +66,8 @@ def test_a_base_that_the_model_lacks_is_made_first():
 def test_a_position_without_a_profile_is_refused():
     with pytest.raises(DecdecError, match="tune"):
         commands(slowdown_pct=5.0)
+
+
+def test_the_usual_position_holds_where_the_model_is_tuned_and_is_no_error_elsewhere():
+    assert SetSlowdown(2.5) in commands(PATH, usual_pct=2.5)
+    assert not any(isinstance(c, SetSlowdown) for c in commands(usual_pct=2.5))

@@ -73,7 +73,7 @@ class Measurements:
     """The sections, what they share, and the pictures made of them."""
 
     def __init__(
-        self, report: GpuReport, device: torch.device, begin: Callable[[str], None] = lambda name: None
+        self, report: GpuReport, device: torch.device, begin: Callable[[str], object] = lambda name: None
     ) -> None:
         """`begin` hears of every section before it starts, and may raise to end the run."""
         self.report, self.device, self.link, self._begin = report, device, 0.0, begin
@@ -163,7 +163,7 @@ def measure(
     folder: Path,
     seconds: float = SECONDS,
     only: tuple[str, ...] = (),
-    begin: Callable[[str], None] = lambda name: None,
+    begin: Callable[[str], object] = lambda name: None,
 ) -> GpuReport:
     """All sections into a folder; the report. `begin` hears of every section."""
     facts = {**about(), "measured by": f"python -m {MODULE}"}

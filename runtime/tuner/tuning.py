@@ -14,7 +14,7 @@ from runtime.tuner.measurer import Launch, Launches, Measurer
 from runtime.tuner.search import DETENTS, equal_gain, path
 from runtime.tuner.verify import Detent, Verifier, careful, scaled_path
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], object]
 # Hears of every point of a curve: the kind, how it is fetched, k_chunk, microseconds of the linear.
 Listener = Callable[[LinearKind, Launch, int, float], None]
 

@@ -34,7 +34,7 @@ def measure(
     seconds: float = SECONDS,
     only: Sequence[str] = (),
     models: Sequence[str] = (),
-    begin: Callable[[str], None] = lambda name: None,
+    begin: Callable[[str], object] = lambda name: None,
 ) -> GpuReport:
     """All sections, or those whose names begin with one of `only`, into a folder; the report.
 

@@ -46,7 +46,7 @@ class DecodeBench:
     device: torch.device
     warm: Section
     prepared: Sequence[str]
-    begin: Callable[[str], None]
+    begin: Callable[[str], object]
     known: Known
     builder: Builder
     tables: dict[tuple[ModelShape, Mode], Tables]
@@ -58,7 +58,7 @@ class DecodeBench:
         device: torch.device,
         warm: Section,
         prepared: Sequence[str] = (),
-        begin: Callable[[str], None] = lambda name: None,
+        begin: Callable[[str], object] = lambda name: None,
     ) -> DecodeBench:
         """`warm`: the section that compiles kernels."""
         return cls(report, device, warm, prepared, begin, Known(), Builder(device), {})

@@ -277,7 +277,8 @@ async def test_a_copied_selection_is_told():
         await pilot.press("a", "b", "shift+left", "ctrl+c")
         await pilot.pause()
         assert app.clipboard == "b"
-        assert "Sent 1 characters to the terminal's clipboard." in [note.message for note in app._notifications]
+        told = [note.message for note in app._notifications]
+        assert "Sent 1 characters to the terminal's clipboard." in told
 
 
 async def test_ctrl_c_stops_the_answer_behind_a_dialog_too(worker):

@@ -74,6 +74,17 @@ class Setup:
                 return Tune(self.model, self.base)
         return None
 
+    def offers(self, action: str) -> bool:
+        """Whether forward, pause or again would do anything. Enter is the list's while a model is chosen."""
+        match action:
+            case "forward":
+                return self.step is not Step.MODEL and not self.working
+            case "pause":
+                return self.step is Step.PREPARE and (self.waiting or bool(self.running))
+            case "again":
+                return self.step is Step.READY or (self.step is Step.HARDWARE and not self.running)
+        return True
+
     @property
     def waiting(self) -> bool:
         """Whether the present step has work that waits to be begun."""

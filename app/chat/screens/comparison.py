@@ -13,12 +13,14 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widgets import Footer, Input, Static
 
+from app import comparison_texts
 from app.chat.screens.base import EngineScreen
-from app.chat.widgets.comparison_pane import NAMES, ComparisonPane
+from app.chat.widgets.comparison_pane import ComparisonPane
 from app.chat.widgets.line_input import LineInput
 from app.chat.widgets.position_picker import PositionPicker
 from app.chat.widgets.tiny_notice import TinyNotice
 from app.comparison import Answer, Comparison
+from app.comparison_texts import NAMES
 from app.session import Phase
 from app.text import one_line
 from runtime.errors import DecdecError
@@ -29,10 +31,6 @@ REFRESH_S = 0.1
 # A long text takes longer to draw, and the engine may need the processor.
 REFRESH_S_PER_CHARACTER = 1 / 40_000
 TITLE = "One question, two positions"
-HELP = "Enter compares · Tab and arrows move a position · both have the same seed"
-SAME = "Both answers are the same, letter for letter"
-PARTED = "They part at the marked word"
-STOPPED = "Stopped · Enter writes it again"
 FIXED = "Positions stay while answers are being written."
 
 
@@ -78,7 +76,7 @@ class ComparisonScreen(EngineScreen):
             with Container(id="sides"):
                 yield ComparisonPane(self.comparison, 0, slider)
                 yield ComparisonPane(self.comparison, 1, slider)
-            yield Static(HELP, id="comparison-help", markup=False)
+            yield Static(comparison_texts.HELP, id="comparison-help", markup=False)
             yield Footer(compact=True, show_command_palette=False)
         yield TinyNotice()
 
@@ -198,37 +196,8 @@ class ComparisonScreen(EngineScreen):
     def _changed(self) -> None:
         """An answer began or ended, or a position is another one."""
         self._show()
-        self._tell(self._state())
+        self._tell(comparison_texts.state(self.comparison))
         self.refresh_bindings()
-
-    def _state(self) -> str:
-        comparison = self.comparison
-        if comparison.running and comparison.stopping:
-            return "Stopping…"
-        if not comparison.running and not comparison.keepable:
-            return HELP
-        return " · ".join(filter(None, (self._found(), self._keeps())))
-
-    def _found(self) -> str:
-        comparison = self.comparison
-        if running := comparison.running:
-            return f"{NAMES[comparison.sides.index(running.position)]} is being written · Esc stops"
-        if comparison.stopped:
-            return STOPPED
-        if comparison.same:
-            return SAME
-        return "" if comparison.difference is None else PARTED
-
-    def _keeps(self) -> str:
-        """Which key keeps what, and as what."""
-        sides = [NAMES[side] for side in self.comparison.keepable]
-        kept = (
-            "a or b keeps one"
-            if len(sides) > 1
-            else "".join(f"{name.lower()} keeps {name}" for name in sides)
-        )
-        place = "as a variant of the last question" if self.comparison.variant else "as a new question"
-        return f"{kept} {place}" if sides else ""
 
     def _close(self) -> None:
         if self._chosen is not None and (answer := self.comparison.answer(self._chosen)):

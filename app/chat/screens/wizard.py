@@ -152,15 +152,8 @@ class WizardScreen(EngineScreen):
             self._enter()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enter belongs to the list in the model step, and to nothing while a job runs."""
-        setup = self.setup
-        if action == "forward":
-            return setup.step is not Step.MODEL and not setup.working
-        if action == "pause":
-            return setup.step is Step.PREPARE and (setup.waiting or bool(setup.running))
-        if action == "again":
-            return setup.step is Step.READY or (setup.step is Step.HARDWARE and not setup.running)
-        return True
+        """Keys that would do nothing now are not shown."""
+        return self.setup.offers(action)
 
     @on(ModelList.Chosen)
     def _chosen(self, event: ModelList.Chosen) -> None:
@@ -226,7 +219,8 @@ class WizardScreen(EngineScreen):
                 self.query_one(JobView).show(setup.progress, "" if setup.waiting else STARTING)
                 self.query_one(CurvePlots).show(setup.findings)
             case Step.READY:
-                self.query_one(ClosingCard).show(setup.findings, self._lossless(), self._here())
+                here = format.percent(self.chat_app.settings.slowdown_pct)
+                self.query_one(ClosingCard).show(setup.findings, self._lossless(), here)
         state = (setup.step, setup.running, setup.waiting)
         if state != self._keys_of:
             self._keys_of = state
@@ -247,10 +241,6 @@ class WizardScreen(EngineScreen):
     def _around(self) -> Surroundings | None:
         """What the report says about room and speed, once all is measured."""
         return surroundings(self.setup.hardware or {}) if self.setup.measured else None
-
-    def _here(self) -> str:
-        """Where the slider stands."""
-        return format.percent(self.chat_app.settings.slowdown_pct)
 
     def _lossless(self) -> Lossless:
         """What is known of the slider's last stop for this model."""

@@ -13,11 +13,11 @@ from app import format
 from app.chat.widgets.position_picker import PositionPicker
 from app.chat.widgets.slider_lines import Fact, fitted
 from app.comparison import Answer, Comparison
+from app.comparison_texts import NAMES
 from app.conversation import Turn
 from app.slider import SliderState
 from app.text import neutralise
 
-NAMES = "AB"
 POINTER = "▸"
 EMPTY, WAITS, READING = "Enter writes this answer.", "Written after the other one.", "Reading the question…"
 

@@ -4,10 +4,11 @@ import pytest
 from textual.widgets import Input
 
 from app.chat.screens.chat import ChatScreen
-from app.chat.screens.comparison import PARTED, SAME, ComparisonScreen
+from app.chat.screens.comparison import ComparisonScreen
 from app.chat.widgets.comparison_pane import ComparisonPane
 from app.chat.widgets.position_picker import PositionPicker
 from app.chat.widgets.prompt import Prompt
+from app.comparison_texts import PARTED, SAME
 from app.session import Phase
 from app.slider import Position
 from app.slider.position import LOSSLESS

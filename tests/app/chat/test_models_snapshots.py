@@ -12,6 +12,7 @@ from app.chat.widgets.library_list import LibraryList
 from app.chat.widgets.prompt import Prompt
 from app.library.pulls import Pull, PullState
 from app.session import Phase
+from runtime import machine
 from runtime.protocol.events import Progress
 from tests.app.chat.helpers import until
 from tests.app.conftest import MODEL, add_model
@@ -24,6 +25,20 @@ PULLS = (
     Pull("Qwen3-8B", "Qwen3-8B", PullState.PAUSED),
     Pull("owner--odd", "owner/odd", PullState.FAILED, problem="The disk is full: 2 GB are needed."),
 )
+
+
+# What fits is told by a machine that is the same everywhere.
+SMALL = {
+    "devices": [{"name": "CPU", "kind": "cpu", "usable": True, "cores": 8}],
+    "memory": {"total_bytes": 16_000_000_000, "available_bytes": 8_000_000_000},
+    "disk": {"folder": "/models", "free_bytes": 50_000_000_000},
+    "answering": "cpu",
+}
+
+
+@pytest.fixture(autouse=True)
+def small_machine(monkeypatch):
+    monkeypatch.setattr(machine, "glance", lambda: SMALL)
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,12 @@ from runtime.protocol.commands import LOSSLESS
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def answering_base(**how: Any) -> Callable[[F], F]:
+    """The option `--base` of what answers; `how` as click.option takes it."""
+    about = "The low-bit weights to answer with, such as awq3 or int8x3.4; int8 is lossless."
+    return click.option("--base", type=BaseName(lossless=True), help=about, **how)
+
+
 class BaseName(click.ParamType):
     """`awq4`, `awq3.5`, `int8x3.4`, …; `bare`: also a method alone, `lossless`: also int8."""
 

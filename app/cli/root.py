@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app import environment
-from app.cli.bases import BaseName
+from app.cli.bases import answering_base
 from app.cli.bench import bench
 from app.cli.chats import chats
 from app.cli.doctor import doctor
@@ -30,11 +30,7 @@ WITHOUT_MODELS = ("settings", "chats")
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="decdec-chat", message="%(version)s")
-@click.option(
-    "--base",
-    type=BaseName(lossless=True),
-    help="The low-bit weights to answer with, such as awq3 or int8x3.4; int8 is lossless.",
-)
+@answering_base()
 @loading_options
 @remote_options
 @click.pass_context

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from app.cli import work
-from app.cli.bases import BaseName
+from app.cli.bases import answering_base
 from app.cli.loading import given_loading, loading_options
 from app.cli.remote import REMOTE_OPTIONS, Remote, given_remote, remote_options
 from app.cli.slowdown import Slowdown, usual_pct
@@ -23,13 +23,7 @@ SLOWDOWN_HELP = "Slider, 0 to 20; default: where the chat's slider was left."
 @click.command()
 @click.option("-m", "--model", metavar="MODEL", help="A prepared model, or anything `pull` takes.")
 @click.option("--slowdown", type=Slowdown(), metavar="PCT", help=SLOWDOWN_HELP)
-@click.option(
-    "--base",
-    type=BaseName(lossless=True),
-    default=DEFAULT.name,
-    show_default=True,
-    help="The low-bit weights to answer with, such as awq3 or int8x3.4; int8 is lossless.",
-)
+@answering_base(default=DEFAULT.name, show_default=True)
 @loading_options
 @remote_options
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="End the answer after N tokens.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.cli import work
-from app.cli.bases import BaseName
+from app.cli.bases import answering_base
 from app.cli.loading import given_loading, loading_options
 from app.cli.progress import ProgressPrinter
 from app.cli.slowdown import Slowdown, usual_pct
@@ -56,13 +56,7 @@ DEFAULT_PORT = 8484
     metavar="PCT",
     help="Slider, 0 to 20, where a request does not say; default: where the chat's slider was left.",
 )
-@click.option(
-    "--base",
-    type=BaseName(lossless=True),
-    default=DEFAULT.name,
-    show_default=True,
-    help="The low-bit weights to answer with, such as awq3 or int8x3.4; int8 is lossless.",
-)
+@answering_base(default=DEFAULT.name, show_default=True)
 @loading_options
 def serve(
     model: str | None,

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 
 from runtime.generation.engine import SliderReading
+from runtime.pace import Pace
 from runtime.protocol.events import Stats
 
 STATS_INTERVAL_S = 0.2
-# Long enough to be calm, short enough that a move of the slider shows.
-WINDOW_S = 1.5
 
 
 class Meter:
@@ -20,8 +18,7 @@ class Meter:
     def __init__(self, limit: int, clock: Callable[[], float] = time.perf_counter) -> None:
         self._limit, self._clock = limit, clock
         self._started = self._prefill_end = self._last_stats = clock()
-        self._times: deque[float] = deque()
-        self._first_token = 0.0
+        self._pace = Pace()
         self.prompt_tokens = self.reused_tokens = self.completion_tokens = 0
 
     def prefilled(self, prompt_tokens: int, reused_tokens: int) -> None:
@@ -31,13 +28,8 @@ class Meter:
 
     def token(self) -> None:
         """One more token of the answer."""
-        now = self._clock()
-        if not self.completion_tokens:
-            self._first_token = now
         self.completion_tokens += 1
-        self._times.append(now)
-        while len(self._times) > 2 and now - self._times[0] > WINDOW_S:
-            self._times.popleft()
+        self._pace.push(self._clock())
 
     def due(self) -> bool:
         """Whether it is time for a Stats event; true at most five times a second."""
@@ -50,7 +42,7 @@ class Meter:
     def stats(self, used: int, slider: SliderReading, *, final: bool = False) -> Stats:
         """The event: speed over the last moments, or over the whole answer when it is the final one."""
         return Stats(
-            decode_tokens_per_s=self._mean_speed() if final else self._recent_speed(),
+            decode_tokens_per_s=self._pace.mean(self.completion_tokens) if final else self._pace.recent(),
             prefill_s=self._prefill_end - self._started,
             prompt_tokens=self.prompt_tokens,
             reused_tokens=self.reused_tokens,
@@ -64,15 +56,3 @@ class Meter:
             lossless=slider.lossless,
             corrections_left_out=slider.left_out,
         )
-
-    def _recent_speed(self) -> float:
-        return _per_second(len(self._times) - 1, self._times[-1] - self._times[0]) if self._times else 0.0
-
-    def _mean_speed(self) -> float:
-        if not self._times:
-            return 0.0
-        return _per_second(self.completion_tokens - 1, self._times[-1] - self._first_token)
-
-
-def _per_second(steps: int, seconds: float) -> float:
-    return steps / seconds if steps > 0 and seconds > 0 else 0.0

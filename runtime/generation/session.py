@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from runtime.generation import settings
 from runtime.generation.answer import AnswerText
@@ -15,8 +12,9 @@ from runtime.generation.context import ContextWindow, Fitted, exhausted
 from runtime.generation.engine import Engine
 from runtime.generation.meter import Meter
 from runtime.generation.writer import Control, Writer
+from runtime.protocol.answers import answer_result
 from runtime.protocol.commands import Generate, SetSlowdown
-from runtime.protocol.events import Done, Event, Failed, FinishReason, Loaded, Stats
+from runtime.protocol.events import Done, Event, Failed, Loaded, Stats
 from runtime.shortage import is_out_of_memory
 from runtime.text import PromptBuilder, Tokenizer
 from runtime.text.endings import end_ids
@@ -79,7 +77,7 @@ class Session:
             self._builder.remember(prompt, text.own_text, text.ids)
         stats = self.stats()
         yield stats
-        yield Done("generate", self._result(text.text, reason, stats, fitted.dropped))
+        yield Done("generate", answer_result(text.text, self._loaded, reason, stats, fitted.dropped))
 
     def _writer(self, command: Generate, text: AnswerText, control: Control) -> Writer:
         return Writer(
@@ -93,19 +91,3 @@ class Session:
             move=self.set_slowdown,
             stats=lambda: self.stats(final=False),
         )
-
-    def _result(self, text: str, reason: FinishReason, stats: Stats, dropped: int) -> dict[str, Any]:
-        return {
-            "text": text,
-            "model": self._loaded.model,
-            "device": self._loaded.device,
-            "finish_reason": reason,
-            "prompt_tokens": stats.prompt_tokens,
-            "completion_tokens": stats.completion_tokens,
-            "prefill_s": stats.prefill_s,
-            "decode_tokens_per_s": stats.decode_tokens_per_s,
-            "slowdown_target_pct": stats.slowdown_target_pct,
-            "slowdown_measured_pct": stats.slowdown_measured_pct,
-            "k_chunk": msgspec.to_builtins(stats.k_chunk),
-            "dropped_messages": dropped,
-        }

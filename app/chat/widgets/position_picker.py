@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from app import format
-from app.chat.widgets.rail import COMPONENTS, Rail
+from app.chat.widgets.rail import COMPONENTS, MOVE_BINDINGS, Rail
 from app.slider import DETENTS, Position, Scale, SliderState
 from app.slider.position import LOSSLESS
 
@@ -24,12 +24,7 @@ class PositionPicker(Widget, can_focus=True):
     """Draws and moves one position along the rail of a SliderState, which itself stays where it is."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "move(-1, True)", "Faster", show=False),
-        Binding("right", "move(1, True)", "Better", show=False),
-        Binding("shift+left,down", "move(-1)", "Lower detent", show=False),
-        Binding("shift+right,up", "move(1)", "Higher detent", show=False),
-        Binding("home", "jump(0)", "0 %", show=False),
-        *(Binding(str(i), f"jump({i})", format.percent(pct), show=False) for i, pct in enumerate(DETENTS)),
+        *MOVE_BINDINGS,
         Binding("end,5", "lossless", "Lossless", show=False),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS

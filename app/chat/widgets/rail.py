@@ -6,13 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.text import Text
+from textual.binding import Binding
 
+from app import format
 from app.slider import DETENTS, Position, Scale
 
 # Parts of the drawing: classes `slider--<part>` of the widget that draws.
 PARTS = ("thumb", "paid", "free", "rail", "label", "value", "reason", "mark")
 COMPONENTS = {f"slider--{part}" for part in PARTS}
 Styles = Callable[[str], str]
+# Keys of a widget that moves along it, by its actions `move` and `jump`.
+MOVE_BINDINGS = (
+    Binding("left", "move(-1, True)", "Faster", show=False),
+    Binding("right", "move(1, True)", "Better", show=False),
+    Binding("shift+left,down", "move(-1)", "Lower detent", show=False),
+    Binding("shift+right,up", "move(1)", "Higher detent", show=False),
+    Binding("home", "jump(0)", "0 %", show=False),
+    *(Binding(str(i), f"jump({i})", format.percent(pct), show=False) for i, pct in enumerate(DETENTS)),
+)
 
 
 @dataclass(frozen=True, slots=True)

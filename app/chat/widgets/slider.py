@@ -12,8 +12,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 
-from app import format
-from app.chat.widgets.rail import COMPONENTS
+from app.chat.widgets.rail import COMPONENTS, MOVE_BINDINGS
 from app.chat.widgets.slider_lines import SliderLines
 from app.slider import DETENTS, Position, SliderState
 
@@ -29,13 +28,8 @@ class QualitySlider(Widget, can_focus=True):
     # A click that took the keys away from the prompt would send the next words nowhere.
     FOCUS_ON_CLICK = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "move(-1, True)", "Faster", show=False),
-        Binding("right", "move(1, True)", "Better", show=False),
-        Binding("shift+left,down", "move(-1)", "Lower detent", show=False),
-        Binding("shift+right,up", "move(1)", "Higher detent", show=False),
-        Binding("home", "jump(0)", "0 %", show=False),
+        *MOVE_BINDINGS,
         Binding("end", "end", "Right end", show=False),
-        *(Binding(str(i), f"jump({i})", format.percent(pct), show=False) for i, pct in enumerate(DETENTS)),
         Binding("5", "lossless", "Lossless", show=False),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS

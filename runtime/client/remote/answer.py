@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from runtime.client.remote import failures, limits
 from runtime.client.remote.documents import Piece, whole
 from runtime.client.remote.meter import RemoteMeter
 from runtime.client.remote.server import Server
 from runtime.client.remote.thinking import ThinkingJoiner
 from runtime.errors import DecdecError
+from runtime.protocol.answers import answer_result
 from runtime.protocol.events import Done, Event, FinishReason, Loaded, Stats, Token
 
 # A screen is redrawn at most this often.
@@ -112,17 +111,5 @@ class RemoteAnswer:
         return "context" if self.meter.full else "length"
 
     def _result(self, reason: FinishReason, stats: Stats) -> dict[str, Any]:
-        return {
-            "text": self.text,
-            "model": self._loaded.model,
-            "device": self._loaded.device,
-            "finish_reason": reason,
-            "prompt_tokens": stats.prompt_tokens,
-            "completion_tokens": stats.completion_tokens,
-            "prefill_s": stats.prefill_s,
-            "decode_tokens_per_s": stats.decode_tokens_per_s,
-            "slowdown_target_pct": stats.slowdown_target_pct,
-            "slowdown_measured_pct": stats.slowdown_measured_pct,
-            "k_chunk": msgspec.to_builtins(stats.k_chunk),
-            "dropped_messages": self.dropped + self.meter.figures.dropped_messages,
-        }
+        dropped = self.dropped + self.meter.figures.dropped_messages
+        return answer_result(self.text, self._loaded, reason, stats, dropped)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 
 from runtime.client.remote.documents import Figures, Usage
+from runtime.pace import Pace
 from runtime.protocol.events import Stats
 
 STATS_INTERVAL_S = 0.25
-WINDOW_S = 1.5
 # More than this in one piece are tokens that no text was sent for.
 MAX_PER_PIECE = 16.0
 
@@ -32,16 +31,14 @@ class RemoteMeter:
         self._limit, self._guess, self._clock = limit, prompt_guess, clock
         self._per_piece = piece_guess
         self._started = self._last_stats = clock()
-        self._times: deque[float] = deque()
-        self._first: float | None = None
-        self._pieces = 0
+        self._pace = Pace()
         self._shows_reasoning = False
         self.usage, self.figures = Usage(), Figures()
 
     @property
     def tokens(self) -> int:
         """Of the answer, so far."""
-        return self.usage.completion_tokens or round(self._pieces * self._per_piece)
+        return self.usage.completion_tokens or round(self._pace.count * self._per_piece)
 
     @property
     def full(self) -> bool:
@@ -52,18 +49,15 @@ class RemoteMeter:
     @property
     def per_piece(self) -> float:
         """Tokens in a piece: as counted where the server did, else the guess."""
-        counted = self._seen_tokens / self._pieces if self._pieces and self.usage.completion_tokens else 0.0
+        counted = (
+            self._seen_tokens / self._pace.count if self._pace.count and self.usage.completion_tokens else 0.0
+        )
         return min(max(counted, 1.0), MAX_PER_PIECE) if counted else self._per_piece
 
     def piece(self, reasoning: bool = False) -> None:
         """Text came, of the reasoning or of the answer."""
-        now = self._clock()
         self._shows_reasoning |= reasoning
-        self._first = now if self._first is None else self._first
-        self._pieces += 1
-        self._times.append(now)
-        while len(self._times) > 2 and now - self._times[0] > WINDOW_S:
-            self._times.popleft()
+        self._pace.push(self._clock())
 
     def due(self) -> bool:
         """Whether it is time for a Stats event; true a few times a second."""
@@ -77,9 +71,10 @@ class RemoteMeter:
         """The event: speed over the last moments, or over the whole answer when it is the final one."""
         prompt = self.usage.prompt_tokens
         used = (prompt or self._guess) + self.tokens
-        waited = self._clock() if self._first is None else self._first
+        waited = self._clock() if self._pace.first is None else self._pace.first
+        recent = self._pace.recent(self._per_piece)
         return Stats(
-            decode_tokens_per_s=self._mean_speed() if final else self._recent_speed(),
+            decode_tokens_per_s=self._pace.mean(self._seen_tokens) if final else recent,
             prefill_s=waited - self._started,
             prompt_tokens=prompt,
             reused_tokens=self.usage.reused_tokens,
@@ -92,22 +87,8 @@ class RemoteMeter:
             channels_corrected=self.figures.channels_corrected,
         )
 
-    def _recent_speed(self) -> float:
-        if not self._times:
-            return 0.0
-        return _per_second((len(self._times) - 1) * self._per_piece, self._times[-1] - self._times[0])
-
-    def _mean_speed(self) -> float:
-        if self._first is None:
-            return 0.0
-        return _per_second(self._seen_tokens - 1, self._times[-1] - self._first)
-
     @property
     def _seen_tokens(self) -> int:
         """Without reasoning that went before the first piece and was not shown."""
         hidden = 0 if self._shows_reasoning else self.usage.reasoning_tokens
         return max(self.tokens - hidden, 0)
-
-
-def _per_second(steps: float, seconds: float) -> float:
-    return steps / seconds if steps > 0 and seconds > 0 else 0.0

@@ -49,6 +49,8 @@ async def test_it_moves_during_an_answer_and_shows_what_was_measured(worker):
         await pilot.press("f7", "f7")
         await ask(app, pilot, "!long", wait=False)
         await until(pilot, lambda: app.session.stats is not None)
+        # What stood before the move is told only if it was measured.
+        await until(pilot, lambda: app.session.slider.times.now_ms is not None)
         before = app.session.stats.channels_corrected
         await pilot.press("f8", "f8")
         await until(pilot, lambda: app.session.stats.slowdown_target_pct == 5.0)

@@ -20,8 +20,10 @@ from app.session import Phase
 from app.setup import Step
 
 FOLDER = Path(__file__).resolve().parent
-QUESTION = "Show a Python function that adds two numbers, and explain it in two sentences."
+QUESTION = "Write a Python function that reverses a string. Explain how it works."
 PATIENCE_S = 300.0
+# Until curves can be seen.
+CURVES_S = 12.0
 
 
 async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
@@ -41,7 +43,8 @@ def keep(app: ChatApp, name: str) -> None:
 async def start(app: ChatApp, pilot: Pilot[None]) -> None:
     """To a chat that is ready, without hints and cursors in the picture."""
     await until(pilot, lambda: app.session.phase is Phase.READY or isinstance(app.screen, WizardScreen))
-    app.remember(show_hints=False)
+    app.remember(show_hints=False, slowdown_lossless=False)
+    app.session.slider.move_to(5.0)
     if isinstance(app.screen, WizardScreen):
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, WizardScreen))
@@ -66,6 +69,7 @@ async def tuning(size: tuple[int, int]) -> None:
         if wizard.setup.waiting:
             await pilot.press("enter")
         await until(pilot, lambda: wizard.setup.findings.curve("down") is not None)
+        await pilot.pause(CURVES_S)
         keep(app, f"tuning-{size[0]}x{size[1]}")
         await until(pilot, lambda: wizard.setup.step is Step.READY)
         keep(app, f"tuned-{size[0]}x{size[1]}")

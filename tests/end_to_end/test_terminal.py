@@ -59,7 +59,6 @@ def test_a_chat_with_slider_variants_history_and_its_return_after_a_kill(start):
     again.press("f3")
     again.wait("capital?")
     again.press("enter")
-    again.press("enter")
     again.wait("word30", "interrupted")
     again.press("ctrl+q")
     again.wait_end()

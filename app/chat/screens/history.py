@@ -167,8 +167,9 @@ class HistoryScreen(EngineScreen):
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
+        # What was typed a moment ago counts too.
         self._search_now()
-        self._list.focus()
+        self.action_open()
 
     def action_open(self) -> None:
         """Go on with the highlighted conversation."""

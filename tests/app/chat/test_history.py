@@ -54,7 +54,7 @@ async def test_a_chat_is_kept_found_by_its_words_and_opened_again():
         await until(pilot, lambda: len(listed(app)) == 1)
         app.screen.query_one(Input).value = "天気"
         await until(pilot, lambda: on_screen(app, "東京の天気は晴れ"))
-        await pilot.press("enter", "enter")
+        await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ChatScreen))
         assert app.session.conversation.title == "Weather"
         assert app.session.conversation.system_prompt == "Be sunny."
@@ -62,7 +62,7 @@ async def test_a_chat_is_kept_found_by_its_words_and_opened_again():
         await ask(app, pilot, "And tomorrow?")
         await ask(app, pilot, "/history what capit", wait=False)
         await until(pilot, lambda: isinstance(app.screen, HistoryScreen) and listed(app) == [first.id])
-        await pilot.press("enter", "enter")
+        await pilot.press("enter")
         await until(pilot, lambda: app.session.conversation.id == first.id)
         assert on_screen(app, "The capital of France is Paris")
     with contextlib.closing(History(locations.history_file())) as history:

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).resolve().parent
 QUESTION = "Write a Python function that reverses a string. Explain how it works."
 PATIENCE_S = 300.0
 # Until curves can be seen.
-CURVES_S = 12.0
+CURVES_S = 3.5
 
 
 async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:

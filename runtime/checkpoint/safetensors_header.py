@@ -15,6 +15,7 @@ from runtime.checkpoint.files import damaged, file_size, parse_object, refuse_po
 
 MAX_HEADER_BYTES = 100_000_000
 MAX_DIMS = 8
+MAX_ITEMS = 1 << 48
 LENGTH_BYTES = 8
 
 ITEM_BYTES = {
@@ -69,11 +70,16 @@ def _entry(path: Path, name: str, value: Any) -> SafetensorsEntry:
     if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
         raise damaged(path, f"the header's entry of tensor {shown(name)} is malformed")
     shape, offsets, dtype = value["shape"], value["data_offsets"], value["dtype"]
-    if not _counts(shape, MAX_DIMS) or not _counts(offsets, 2) or len(offsets) != 2:
+    if not _is_shape(shape) or not _counts(offsets, 2) or len(offsets) != 2:
         raise damaged(path, f"shape or offsets of tensor {shown(name)} are malformed")
     entry = SafetensorsEntry(name, str(dtype), tuple(shape), offsets[0], offsets[1])
     _check_bytes(path, entry)
     return entry
+
+
+def _is_shape(value: Any) -> bool:
+    """Whether `value` is a shape that strides can be computed for, even where a dimension is 0."""
+    return _counts(value, MAX_DIMS) and math.prod(n or 1 for n in value) <= MAX_ITEMS
 
 
 def _counts(value: Any, most: int) -> bool:

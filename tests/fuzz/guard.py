@@ -1,0 +1,100 @@
+"""Sees which files, programs and addresses an input makes the product touch, by Python's audit events."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import site
+import sys
+import sysconfig
+from pathlib import Path
+
+CHANGES = {
+    "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1,
+    "os.chmod": 1, "os.chown": 1, "os.truncate": 1, "os.utime": 1, "os.setxattr": 1, "shutil.rmtree": 1,
+}  # fmt: skip
+LISTINGS = {"os.listdir", "os.scandir"}
+NEVER = {
+    "subprocess.Popen",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.fork",
+    "socket.connect",
+    "socket.bind",
+}
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+PROJECT = Path(__file__).resolve().parents[2]
+_LIBRARIES = {*site.getsitepackages(), *sysconfig.get_paths().values(), sys.prefix, sys.base_prefix}
+READABLE = tuple(
+    os.path.realpath(path)
+    for path in {*_LIBRARIES, *sys.path, str(PROJECT), "/proc", "/sys", "/dev", "/usr", "/lib"}
+)
+
+_state: dict[str, object] = {"folder": None, "touched": [], "installed": False}
+
+
+def install() -> None:
+    """Begin to listen; a hook cannot be taken out again, but it acts only inside `watch`."""
+    if not _state["installed"]:
+        _state["installed"] = True
+        sys.dont_write_bytecode = True
+        sys.addaudithook(_hook)
+
+
+@contextlib.contextmanager
+def watch(folder: Path):
+    """Collects a line for all that is changed outside `folder`, read outside the libraries, or run."""
+    touched: list[str] = []
+    _state.update(folder=os.path.realpath(folder), touched=touched)
+    try:
+        yield touched
+    finally:
+        _state["folder"] = None
+
+
+def _hook(event: str, args: tuple) -> None:
+    folder = _state["folder"]
+    if folder is None:
+        return
+    _state["folder"] = None
+    try:
+        line = _judged(event, args, str(folder))
+    finally:
+        _state["folder"] = folder
+    if line:
+        _state["touched"].append(line)
+        raise PermissionError(line)
+
+
+def _judged(event: str, args: tuple, folder: str) -> str | None:
+    if event == "open":
+        return _opened(args, folder)
+    if event in CHANGES:
+        bad = [path for path in args[: CHANGES[event]] if not _inside(path, folder)]
+        return f"{event} {bad[0]!r}" if bad else None
+    if event in LISTINGS and not _inside(args[0], folder) and not _inside(args[0], *READABLE):
+        return f"{event} {args[0]!r}"
+    return f"{event} {args[:2]!r}"[:300] if event in NEVER else None
+
+
+def _opened(args: tuple, folder: str) -> str | None:
+    path, mode, flags = args
+    if isinstance(path, int) or _inside(path, folder):
+        return None
+    writes = (isinstance(flags, int) and flags & WRITES) or (
+        isinstance(mode, str) and set(mode) & set("wax+")
+    )
+    if writes:
+        return None if path in ("/dev/null", b"/dev/null") else f"opened for writing {path!r}"
+    return None if _inside(path, *READABLE) else f"read {path!r}"
+
+
+def _inside(path: object, *folders: str) -> bool:
+    if isinstance(path, int) or path is None:
+        return True
+    try:
+        real = os.path.realpath(os.fsdecode(path))
+    except (ValueError, TypeError):
+        return True
+    return any(real == folder or real.startswith(folder + os.sep) for folder in folders)

@@ -1,0 +1,63 @@
+"""Where a redirect may lead, and what may be told there.
+
+Headers of the first request that name or admit a person go to its own origin alone: a hub sends its clients
+on to the hosts of its content, which need to know nobody.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from runtime.errors import DecdecError
+
+MAX_REDIRECTS = 8
+STATUSES = frozenset({301, 302, 303, 307, 308})
+_PORTS = {"http": 80, "https": 443}
+_MAX_URL = 16_384
+
+
+def next_url(url: str, location: str, doing: str) -> str:
+    """The address that a `Location` header means. Raises DecdecError for one that is not followed."""
+    target = urljoin(url, location.strip())
+    try:
+        old, new = urlsplit(url), urlsplit(target)
+        port_is_valid = new.port is None or new.port > 0
+    except ValueError as error:
+        raise _refused(doing, "it has no valid address") from error
+    if not location.strip() or not new.hostname or not port_is_valid or len(target) > _MAX_URL:
+        raise _refused(doing, "it has no valid address")
+    if new.scheme not in _PORTS:
+        raise _refused(doing, f"{new.scheme[:20]} is not http or https")
+    if old.scheme == "https" and new.scheme == "http" and not _is_loopback(new.hostname):
+        raise _refused(doing, f"it leads from https to http at {new.hostname[:80]}")
+    if new.username is not None or new.password is not None:
+        raise _refused(doing, "its address holds a password")
+    return new._replace(fragment="").geturl()
+
+
+def same_origin(one: str, other: str) -> bool:
+    """Whether two addresses have one scheme, host and port."""
+    return _origin(urlsplit(one)) == _origin(urlsplit(other))
+
+
+def too_many(doing: str) -> DecdecError:
+    """The error for redirects without an end."""
+    return _refused(doing, f"there were more than {MAX_REDIRECTS} in a row")
+
+
+def _origin(parts: SplitResult) -> tuple[str, str, int]:
+    return parts.scheme, (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme, 0)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _refused(doing: str, why: str) -> DecdecError:
+    return DecdecError(
+        f"{doing} failed", f"a redirect was not followed: {why}", "check HF_ENDPOINT and the proxy"
+    )

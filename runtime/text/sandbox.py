@@ -1,4 +1,4 @@
-"""Rendering a chat template that came with a model: a program from outside, so time and output are bounded.
+"""Rendering a chat template that came with a model: a program from outside, so all that it does is bounded.
 
 Same language as transformers' templates: immutable sandbox, trimmed blocks, loop controls,
 `{% generation %}`, `tojson` without HTML escapes, `raise_exception`, `strftime_now`.
@@ -8,78 +8,41 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
-import re
 import threading
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any
 
 import jinja2
-import jinja2.ext
-import jinja2.nodes
-import jinja2.parser
-import jinja2.sandbox
 
 from runtime.errors import DecdecError
+from runtime.text.template_budget import MAX_CHARACTERS, Budget
+from runtime.text.template_environment import BoundedEnvironment, TemplateRefusedError
 
-MAX_SECONDS = 3.0
-MAX_CHARACTERS = 32 << 20
-MAX_TEMPLATE_CHARACTERS = 1 << 20
+__all__ = ["TemplateRefusedError", "compile_template", "render"]
 
-
-class TemplateRefusedError(DecdecError):
-    """The template itself says no (`raise_exception`), for example to a system message."""
+MAX_SECONDS = 1.0
+# The longest templates of well-known models have a fifth of it.
+MAX_TEMPLATE_CHARACTERS = 100_000
+_AGAIN_S = 0.1
 
 
 class _TimeUp(BaseException):
     """Thrown into a template that does not end; no `except Exception` on the way can catch it."""
 
 
-class _Generation(jinja2.ext.Extension):
-    """`{% generation %}…{% endgeneration %}` marks a part for training; here it is just its content."""
-
-    tags = {"generation"}  # noqa: RUF012 (jinja2's own declaration)
-
-    def parse(self, parser: jinja2.parser.Parser) -> list[jinja2.nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-class _Environment(jinja2.sandbox.ImmutableSandboxedEnvironment):
-    """Refuses the operators that make something huge out of something small in one step."""
-
-    intercepted_binops = frozenset({"*", "**", "%"})
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        if operator == "**" or (operator == "%" and isinstance(left, str) and re.search(r"\d{5}|\*", left)):
-            raise jinja2.TemplateRuntimeError(f"the operator {operator} is not allowed here")
-        if operator == "*" and _repeated_length(left, right) > MAX_CHARACTERS:
-            raise jinja2.TemplateRuntimeError("a text is repeated too often")
-        return super().call_binop(context, operator, left, right)
-
-
-def _repeated_length(left: Any, right: Any) -> int:
-    sized, count = (left, right) if hasattr(left, "__len__") else (right, left)
-    return len(sized) * count if hasattr(sized, "__len__") and isinstance(count, int) else 0
-
-
 def compile_template(source: str) -> jinja2.Template:
     """A template ready to render; raises DecdecError on a syntax error or absurd size."""
     if len(source) > MAX_TEMPLATE_CHARACTERS:
         raise DecdecError("The model's chat template is refused", f"it has {len(source)} characters")
-    environment = _Environment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, jinja2.ext.loopcontrols]
-    )
-    environment.filters["tojson"] = _tojson
-    environment.globals["raise_exception"] = _raise_exception
-    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
-    with _as_sentences():
-        return environment.from_string(source)
+    with _as_sentences(), _deadline(MAX_SECONDS):
+        return BoundedEnvironment().from_string(source)
 
 
 def render(template: jinja2.Template, **variables: Any) -> str:
     """The rendered text; raises DecdecError when the template fails, never ends, or writes too much."""
+    environment = template.environment
+    assert isinstance(environment, BoundedEnvironment)
+    environment.budget = Budget(list(variables.values()))
     with _as_sentences(), _deadline(MAX_SECONDS):
         parts, length = [], 0
         for part in template.generate(**variables):
@@ -105,42 +68,33 @@ def _as_sentences() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _deadline(seconds: float) -> Iterator[None]:
-    """Throw _TimeUp into this thread after `seconds`: template loops are Python loops, so it arrives."""
-    thread, lock, over = threading.get_ident(), threading.Lock(), False
+    """Throw _TimeUp into this thread after `seconds`: template loops are Python loops, so it arrives.
 
-    def interrupt() -> None:
-        with lock:
-            if not over:
-                _throw(thread, _TimeUp)
+    It is thrown again where it was lost, as in a function that Python calls by itself.
+    """
+    thread, lock, over = threading.get_ident(), threading.Lock(), threading.Event()
 
-    timer = threading.Timer(seconds, interrupt)
-    timer.daemon = True
-    timer.start()
+    def watch() -> None:
+        wait = seconds
+        while not over.wait(wait):
+            with lock:
+                if not over.is_set():
+                    _throw(thread, _TimeUp)
+            wait = _AGAIN_S
+
+    threading.Thread(target=watch, daemon=True, name="template-deadline").start()
     try:
         yield
     finally:
-        timer.cancel()
-        with lock:
-            over = True
+        try:
+            with lock:
+                over.set()
+        finally:
+            over.set()
+            _throw(thread, None)
 
 
-def _throw(thread: int, error: type[BaseException]) -> None:
-    set_async = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    set_async(ctypes.c_ulong(thread), ctypes.py_object(error))
-
-
-def _raise_exception(message: str) -> NoReturn:
-    raise TemplateRefusedError("The model's chat template refuses this conversation", str(message)[:200])
-
-
-def _tojson(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    """Plain JSON: jinja2's own filter escapes HTML, which no model was trained on."""
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-    )
+def _throw(thread: int, error: type[BaseException] | None) -> None:
+    """Make a thread raise at its next step; None takes back what it has not raised yet."""
+    thrown = ctypes.py_object() if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), thrown)

@@ -17,6 +17,7 @@ import torch
 from runtime import bandwidth, devices, gpus, locations, machine
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
+from runtime.removal import removal
 from runtime.store.oserrors import nearest_existing
 from runtime.store.units import in_words
 
@@ -61,6 +62,7 @@ def _look() -> dict[str, Any]:
         "versions": _versions(),
         "paths": _paths(),
         "sizes": {f"{name}_bytes": _size(path) for name, path in _folders().items()},
+        "removal": removal(),
     }
 
 
@@ -165,7 +167,11 @@ def _folders() -> dict[str, Path]:
 
 def _paths() -> dict[str, str]:
     folders = {"home": locations.home(), **_folders(), "logs": locations.home() / "logs"}
-    return {name: str(path) for name, path in folders.items()} | {"settings": str(locations.settings_file())}
+    return {name: str(path) for name, path in folders.items()} | _own_files()
+
+
+def _own_files() -> dict[str, str]:
+    return {"settings": str(locations.settings_file()), "conversations": str(locations.history_file())}
 
 
 def _size(folder: Path) -> int:

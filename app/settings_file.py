@@ -66,7 +66,7 @@ def keep(before: Settings, after: Settings) -> str:
             _replace(path, text)
             return trouble
     except OSError as error:
-        return f"Settings could not be saved ({error.strerror or error}): {path}."
+        return f"Settings could not be saved ({_reason(error, path)}): {path}."
     except DecdecError as error:
         return error.sentence
 
@@ -173,6 +173,12 @@ def _alone(path: Path) -> Iterator[None]:
     except Timeout:
         why = "another decdec-chat is writing them"
         raise DecdecError("Settings could not be saved", why, "try again") from None
+
+
+def _reason(error: OSError, path: Path) -> str:
+    from runtime.store.oserrors import FULL, full_words
+
+    return full_words(path, error.errno) if error.errno in FULL else error.strerror or str(error)
 
 
 def _replace(path: Path, text: str) -> None:

@@ -13,11 +13,14 @@ def main() -> None:
         from app import environment
         from app.cli.guard import guarded
         from app.cli.root import cli
-
-        environment.apply()
     except KeyboardInterrupt:
         sys.exit(130)
-    sys.exit(guarded(lambda: cli.main(prog_name="decdec-chat", standalone_mode=False)))
+
+    def command() -> object:
+        environment.apply()
+        return cli.main(prog_name="decdec-chat", standalone_mode=False)
+
+    sys.exit(guarded(command))
 
 
 def _open_closed_streams() -> None:

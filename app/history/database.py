@@ -11,18 +11,21 @@ from pathlib import Path
 
 from app.history import schema
 from runtime.errors import DecdecError
+from runtime.store.oserrors import FULL, full_words, looks_full
 
 # As long as the screen may stand still when another program writes at this very moment.
 BUSY_S = 0.25
 _LATER = "the chat goes on, and it is tried again at the next change"
 _REASONS = {
-    sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_BUSY: "another program is writing to them",
     sqlite3.SQLITE_LOCKED: "another program is writing to them",
     sqlite3.SQLITE_READONLY: "their file or folder is read-only",
     sqlite3.SQLITE_PERM: "their file may not be used",
     sqlite3.SQLITE_CANTOPEN: "their file cannot be opened",
+    sqlite3.SQLITE_IOERR: "their disk could not be used (disk I/O error)",
 }
+# What SQLite says when the disk has no room, in the middle of a write, and for its own small files.
+_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -106,7 +109,8 @@ class Database:
         except sqlite3.Error as error:
             raise self._told(what, fix, error) from error
         except OSError as error:
-            raise DecdecError(what, f"{self.path}: {error.strerror or error}", fix) from error
+            why = full_words(self.path, error.errno) if error.errno in FULL else _plainly(self.path, error)
+            raise DecdecError(what, why, fix) from error
 
     def _told(self, what: str, fix: str, error: sqlite3.Error) -> DecdecError:
         code = getattr(error, "sqlite_errorcode", 0)
@@ -114,6 +118,8 @@ class Database:
             return self._without_index()
         if code & 0xFF in _DAMAGED:
             return self._replaced(error)
+        if code & 0xFF == sqlite3.SQLITE_FULL or (code & 0xFF in _FULL and looks_full(self.path)):
+            return DecdecError(what, full_words(self.path), fix)
         return DecdecError(what, _REASONS.get(code & 0xFF, str(error)), fix)
 
     def _without_index(self) -> DecdecError:
@@ -148,8 +154,12 @@ class Database:
         return bad
 
 
+def _plainly(path: Path, error: OSError) -> str:
+    return f"{path}: {error.strerror or error}"
+
+
 def _parts(path: Path) -> list[Path]:
-    return [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
+    return [path.with_name(path.name + suffix) for suffix in ("", "-journal", "-wal", "-shm")]
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

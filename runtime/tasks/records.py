@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,8 @@ class Records(Generic[T]):
         whole = self._read(accept)
         with translated(path, f"Writing {path.name}"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("ab")
+            # Without a buffer: what a full disk refused must not be written again when it is closed.
+            self._file = path.open("ab", buffering=0)
             self._file.truncate(whole)
 
     def __enter__(self) -> Records[T]:
@@ -39,12 +41,21 @@ class Records(Generic[T]):
         self._file.close()
 
     def add(self, record: T) -> None:
-        """Append a record, durably."""
+        """Append a record, durably, or leave the file as it was."""
         with translated(self.path, f"Writing {self.path.name}"):
-            self._file.write(msgspec.json.encode(record) + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            before = os.fstat(self._file.fileno()).st_size
+            try:
+                self._write(msgspec.json.encode(record) + b"\n")
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    self._file.truncate(before)
+                raise
         self.found.append(record)
+
+    def _write(self, line: bytes) -> None:
+        while line:
+            line = line[self._file.write(line) :]
+        os.fsync(self._file.fileno())
 
     def _read(self, accept: Callable[[T], str]) -> int:
         """Fill `found`; how many bytes of the file are whole lines."""

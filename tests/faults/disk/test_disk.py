@@ -1,0 +1,30 @@
+"""A disk that refuses, wherever the program writes; the long run is `python -m tests.faults.disk`."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("resource", reason="this system has no limits of files")
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def sweep(*arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.disk", *arguments], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_nothing_is_lost_at_any_write_and_then_it_goes_on(tmp_path):
+    said = sweep("--rounds", "1", "--folder", str(tmp_path))
+    rounds, refused = map(int, re.search(r"(\d+) rounds, (\d+) refused, 0 wrong", said).groups())
+    # Where nothing may be mounted, calls are refused and files are limited all the same.
+    assert rounds > 130
+    assert refused > rounds / 2
+    assert {"MakeModel size", "Chat size", "KeepSettings ENOSPC", "MoveModels EIO"} <= set(
+        re.findall(r"^ *\d+  (.*)$", said, re.MULTILINE)
+    )

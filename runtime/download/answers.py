@@ -14,6 +14,7 @@ from runtime.errors import DecdecError
 IDENTITY = {"Accept-Encoding": "identity"}
 _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
 _BUSY, _TRY_AGAIN = frozenset({429, 503}), frozenset({408, 425})
+_ETAG = re.compile(r'(W/)?"[!\x23-\x7e]{1,512}"')
 _PAGE = re.compile(rb"\s*<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 Headers = Mapping[str, str]
 
@@ -33,7 +34,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked for: a file from byte `start` on, of the version `etag`. `server`: its name in messages."""
+    """What is asked for: a file from byte `start` on, of version `etag`. `server`: its name in messages."""
 
     file: RemoteFile
     start: int = 0
@@ -55,6 +56,11 @@ class Question:
             if self.etag and not self.etag.startswith("W/"):
                 headers["If-Range"] = self.etag
         return headers
+
+
+def valid_etag(text: str) -> str:
+    """A version as a server may name one; empty for anything else."""
+    return text if _ETAG.fullmatch(text) else ""
 
 
 def check_status(status: int, headers: Headers, doing: str) -> None:
@@ -128,7 +134,7 @@ def _check_range(headers: Headers, question: Question) -> None:
         raise ChangedError(what, f"asked from byte {question.start}, got bytes {first} to {last}")
     if total != "*" and int(total) != size:
         raise ChangedError(what, f"the server has {total} bytes of it, not {size}")
-    now = headers.get("etag", "")
+    now = valid_etag(headers.get("etag", ""))
     if question.etag and now and now != question.etag:
         raise ChangedError(what, "it changed at its source")
 

@@ -42,6 +42,8 @@ class Fetch:
             if why := self._wrong():
                 self.partial.restart()
                 raise _arrived_damaged(self.partial.file.name, why)
+        # In a thread: of a large file it takes its time.
+        await asyncio.to_thread(self.partial.sync)
         self.partial.finish()
 
     def _wrong(self) -> str:
@@ -58,8 +60,7 @@ class Fetch:
                 self._begun_anew = True
                 self.partial.restart()
             except UnreachableError as error:
-                slow = isinstance(error, StalledError)
-                await self._rest(attempts.wait_after(error, self.partial.have, slow))
+                await self._rest(attempts.wait_after(error, self.partial.have))
 
     async def _rest(self, seconds: float) -> None:
         self.note = f"the connection failed, next attempt in {seconds:.0f} s"
@@ -72,10 +73,12 @@ class Fetch:
             answer = await self._answer(stack)
             if answer.start not in (0, partial.have):
                 raise ChangedError(self._failed, f"asked from byte {partial.have}, got from {answer.start}")
-            if answer.start == 0:
-                partial.restart(answer.etag)
-            self._sha256 = answer.sha256
+            anew, self._sha256 = answer.start == 0, answer.sha256
             async for piece in _paced(answer.pieces, self.limits, self._failed):
+                # Not before something came: what is here is worth more than an answer without content.
+                if anew:
+                    partial.restart(answer.etag)
+                    anew = False
                 if partial.have + len(piece) > partial.file.bytes:
                     raise ChangedError(self._failed, f"more than its {partial.file.bytes} bytes arrived")
                 partial.append(piece)
@@ -99,23 +102,21 @@ class Fetch:
 
 async def _paced(pieces: AsyncIterator[bytes], limits: Limits, failed: str) -> AsyncIterator[bytes]:
     """The pieces as long as enough of them come; StalledError when they do not."""
-    since, came = time.monotonic(), 0
+    waited, came = 0.0, 0
     while True:
+        enough, asked = came >= limits.window_bytes, time.monotonic()
         try:
-            async with asyncio.timeout(since + limits.window_s - time.monotonic()):
+            async with asyncio.timeout(limits.window_s - (0.0 if enough else waited)):
                 piece = await anext(pieces, None)
-        except TimeoutError:
-            piece = b""
+        except TimeoutError as error:
+            why = f"hardly anything came for {limits.window_s:.0f} s"
+            raise StalledError(failed, why, "check the network and start again: it goes on") from error
         if piece is None:
             return
-        came += len(piece)
-        if time.monotonic() - since >= limits.window_s:
-            if came < limits.window_bytes:
-                why = f"only {came} bytes came within {limits.window_s:.0f} s"
-                raise StalledError(failed, why, "check the network and start again: it goes on")
-            since, came = time.monotonic(), 0
-        if piece:
-            yield piece
+        waited, came = waited + time.monotonic() - asked, came + len(piece)
+        if waited >= limits.window_s and came >= limits.window_bytes:
+            waited, came = 0.0, 0
+        yield piece
 
 
 def _arrived_damaged(name: str, why: str) -> DecdecError:

@@ -21,7 +21,7 @@ _SHA256, _SHA1 = re.compile(r"([0-9a-f]{64})?"), re.compile(r"([0-9a-f]{40})?")
 class RemoteFile(msgspec.Struct, frozen=True):
     """A file at its source. `sha256` of its content, or `git_sha1` as git names a blob, where known.
 
-    Raises ValueError for what is not one plain file name on every system, and for impossible sizes and hashes.
+    Raises ValueError for what is no plain file name on every system, and for impossible sizes and hashes.
     """
 
     name: str

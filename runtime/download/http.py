@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from runtime.download import answers, redirects
 from runtime.download.answers import Answer, Headers, Question
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     import httpx2
 
 CONNECT_S, SILENCE_S = 15.0, 30.0
-PIECE_BYTES = 256 << 10
+CHECK_NETWORK = "check the network, then start again: what is here is kept"
 ClientMaker = Callable[[], "httpx2.AsyncClient"]
 _LINKED_SHA256 = re.compile(r'(?:W/)?"?([0-9a-f]{64})"?')
 
@@ -69,7 +71,7 @@ class HttpTransport:
             headers = lower(response.headers)
             begins = answers.start_of(response.status_code, headers, question)
             pieces = _pieces(response, headers, question)
-            yield Answer(begins, pieces, headers.get("etag", ""), linked)
+            yield Answer(begins, pieces, answers.valid_etag(headers.get("etag", "")), linked)
 
     async def close(self) -> None:
         """End all connections; a later `open` makes new ones."""
@@ -95,13 +97,14 @@ async def request(
     client: httpx2.AsyncClient, address: Address, headers: Mapping[str, str], doing: str
 ) -> AsyncIterator[tuple[httpx2.Response, str]]:
     """The answer at the end of all redirects, not read yet, and the SHA-256 that the first origin told."""
-    url, private, linked = address.url, dict(address.headers), ""
+    url, private = _without_password(address)
+    own, linked = url, ""
     for _ in range(redirects.MAX_REDIRECTS + 1):
         with explained(doing, address.server):
             response = await _send(client, url, {**headers, **private})
         try:
             found = lower(response.headers)
-            if redirects.same_origin(url, address.url):
+            if redirects.same_origin(url, own):
                 address.check(response.status_code, found)
                 match = _LINKED_SHA256.fullmatch(found.get("x-linked-etag", ""))
                 linked = match[1] if match else linked
@@ -111,9 +114,20 @@ async def request(
         finally:
             await response.aclose()
         url = redirects.next_url(url, found.get("location", ""), doing)
-        if not redirects.same_origin(url, address.url):
+        if not redirects.same_origin(url, own):
             private = {}
     raise redirects.too_many(doing)
+
+
+def _without_password(address: Address) -> tuple[str, dict[str, str]]:
+    """An address and its own headers; what stands before its host becomes a header like the others."""
+    parts, headers = urlsplit(address.url), dict(address.headers)
+    before, at, host = parts.netloc.rpartition("@")
+    if at and not any(name.lower() == "authorization" for name in headers):
+        user, _, password = before.partition(":")
+        token = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
+        headers["Authorization"] = f"Basic {token}"
+    return parts._replace(netloc=host).geturl(), headers
 
 
 async def _send(client: httpx2.AsyncClient, url: str, headers: dict[str, str]) -> httpx2.Response:
@@ -123,9 +137,10 @@ async def _send(client: httpx2.AsyncClient, url: str, headers: dict[str, str]) -
 
 
 async def _pieces(response: httpx2.Response, headers: Headers, question: Question) -> AsyncIterator[bytes]:
+    # In no pieces of a set size: those would hold back what came before a cut.
     first = True
     with explained(question.doing, question.server):
-        async for piece in response.aiter_raw(PIECE_BYTES):
+        async for piece in response.aiter_raw():
             if first:
                 answers.check_first(piece, headers, question)
             first = False
@@ -143,8 +158,8 @@ def explained(doing: str, server: str) -> Iterator[None]:
         raise DecdecError(f"{doing} failed", f"its address cannot be used: {error}") from error
     except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
         detail = " ".join(str(error).split())[:200] or type(error).__name__
-        fix = "check the network; the next start goes on where this one stopped"
-        raise UnreachableError(f"{doing} failed", f"{server} cannot be reached: {detail}", fix) from error
+        why = f"{server} cannot be reached: {detail}"
+        raise UnreachableError(f"{doing} failed", why, CHECK_NETWORK) from error
 
 
 def lower(headers: httpx2.Headers) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from runtime.download.errors import BusyError, UnreachableError
+from runtime.download.errors import BusyError, StalledError, UnreachableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,11 @@ class Attempts:
     dice: Callable[[], float] = random.random
     failures: int = field(default=0, init=False)
 
-    def wait_after(self, error: UnreachableError, have: int, slow: bool = False) -> float:
-        """Seconds to wait before the next attempt; raises the error when it was the last.
-
-        `slow`: what came does not count as a success.
-        """
-        self.failures = 1 if have > self.best and not slow else self.failures + 1
+    def wait_after(self, error: UnreachableError, have: int) -> float:
+        """Seconds to wait before the next attempt; raises the error when it was the last."""
+        # A server that feeds a byte from time to time would else never be given up.
+        least = self.limits.window_bytes if isinstance(error, StalledError) else 1
+        self.failures = 1 if have >= self.best + least else self.failures + 1
         self.best = max(self.best, have)
         if self.failures >= self.limits.tries:
             raise error

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
+from runtime.download.answers import valid_etag
 from runtime.download.files import RemoteFile, partial_path
 from runtime.store import atomic
 from runtime.store.hashing import PIECE_BYTES
 from runtime.store.oserrors import translated
 
 _NOTE_SUFFIX = ".etag"
-_MAX_ETAG = 1024
+_MAX_NOTE = 4096
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -63,12 +64,12 @@ class Partial:
         with self._translated():
             os.ftruncate(self._descriptor, 0)
             os.lseek(self._descriptor, 0, os.SEEK_SET)
-            self.have, self.etag, self._digest = 0, etag[:_MAX_ETAG], self._begin_digest()
-            # First the note: bytes without one could be taken for those of another version.
-            if self.etag:
-                atomic.write_bytes(self._note, self.etag.encode())
-            else:
-                self._note.unlink(missing_ok=True)
+            self.have, self.etag, self._digest = 0, etag, self._begin_digest()
+            # Before the first byte: bytes beside an older note would be taken for those of another version.
+            self._note.unlink(missing_ok=True)
+            if etag:
+                with self._note.open("xb") as note:
+                    note.write(etag.encode("ascii"))
 
     def append(self, piece: bytes) -> None:
         """Write the next bytes."""
@@ -89,10 +90,14 @@ class Partial:
         found = self._digest.hexdigest()
         return f"its hash is {found}, not {known}" if known and known != found else ""
 
-    def finish(self) -> None:
-        """Make the whole file durable and put it in its place."""
+    def sync(self) -> None:
+        """Make what is there durable."""
         with self._translated():
             os.fsync(self._descriptor)
+
+    def finish(self) -> None:
+        """Put the whole file, which is durable, in its place."""
+        with self._translated():
             self.close()
             os.replace(self.path, self.target)
             self._note.unlink(missing_ok=True)
@@ -126,7 +131,7 @@ class Partial:
     def _read_note(self) -> str:
         with suppress(OSError, UnicodeDecodeError):
             if stat.S_ISREG(self._note.lstat().st_mode):
-                return self._note.read_bytes()[:_MAX_ETAG].decode("ascii")
+                return valid_etag(self._note.read_bytes()[: _MAX_NOTE + 1].decode("ascii"))
         return ""
 
 

@@ -60,9 +60,16 @@ def download_all(
         _take_up(partials, ctx)
         fetches = [Fetch(partial, transport, limits, wait) for partial in partials]
 
+        told = -1
+
         def tick() -> None:
-            have = sum(partial.have for partial in partials)
-            ctx.progress("download", there + have, total, "bytes", _note(fetches))
+            nonlocal told
+            ctx.check()
+            done = there + sum(partial.have for partial in partials)
+            # The last report always goes out, so it is made once.
+            if not told == done == total:
+                told = done
+                ctx.progress("download", done, total, "bytes", _note(fetches))
 
         tick()
         run(_all(fetches, transport, limits.connections), tick)

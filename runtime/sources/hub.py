@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from runtime.download.errors import UnreachableError
+from runtime.download.files import is_there, missing_bytes
+from runtime.download.several import download_all
+from runtime.errors import DecdecError
 from runtime.progress import JobContext
-from runtime.sources import hub_api, layout, resumable
-from runtime.sources.hub_api import HubTransport, Listing
+from runtime.sources import hub_api, layout
+from runtime.sources.hub_api import Listing
 from runtime.sources.kept import kept_folder, remove_kept
-from runtime.sources.resumable import RemoteFile, UnreachableError
 from runtime.store import atomic
 from runtime.store.locks import exclusive
 from runtime.store.space import require_space
@@ -48,7 +50,7 @@ class HubSource:
         with exclusive(f"download-{self._folder.name}", f"Downloading {self.label}"):
             ctx.check()
             try:
-                listing = hub_api.list_files(self.repo)
+                listing = hub_api.list_files(self.repo, ctx.check)
             except UnreachableError:
                 folder = self._already_here()
                 if folder is None:
@@ -74,34 +76,15 @@ class HubSource:
         except (OSError, msgspec.DecodeError, ValueError):
             return hub_api.in_hub_cache(self.repo)
         folder = self._folder / listing.commit
-        whole = all(resumable.is_there(file, folder) for file in listing.files)
+        whole = all(is_there(file, folder) for file in listing.files)
         return folder if whole else hub_api.in_hub_cache(self.repo)
 
     def _download(self, listing: Listing, ctx: JobContext) -> Path:
         folder = self._folder / listing.commit
-        require_space(folder, sum(resumable.missing_bytes(file, folder) for file in listing.files))
+        if folder.is_symlink():
+            raise DecdecError(f"{folder} is not used", "it is a link", "delete it, then start again")
+        require_space(folder, sum(missing_bytes(file, folder) for file in listing.files))
         atomic.write_json(self._folder / _LISTING, listing)
-        before = 0
-        for file in listing.files:
-            _fetch_file(file, folder, HubTransport(self.repo, listing.commit), before, listing.bytes, ctx)
-            before += file.bytes
+        with hub_api.explained(self.repo):
+            download_all(listing.files, folder, hub_api.transport(self.repo, listing.commit), ctx)
         return folder
-
-
-def _fetch_file(
-    file: RemoteFile, folder: Path, transport: HubTransport, before: int, total: int, ctx: JobContext
-) -> None:
-    def on_bytes(have: int) -> None:
-        ctx.progress("download", before + have, total, "bytes", file.name)
-
-    if not resumable.is_there(file, folder):
-        resumable.download(file, folder / file.name, transport, on_bytes, lambda seconds: _wait(seconds, ctx))
-    on_bytes(file.bytes)
-
-
-def _wait(seconds: float, ctx: JobContext) -> None:
-    """Sleep in steps short enough to hear a cancellation."""
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        ctx.check()
-        time.sleep(min(left, 0.1))

@@ -1,29 +1,31 @@
 """The only place that talks to a Hugging Face compatible hub, and what its failures mean.
 
-The library is imported when first used: it is heavy, and a start without a download needs none of it. Its own
-environment variables apply (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HOME).
+The hub's library gives address, token and offline mode by its own environment variables (HF_ENDPOINT,
+HF_TOKEN, HF_HUB_OFFLINE, HF_HOME), and its cache is read. It is imported when first used: a start without a
+download needs none of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import msgspec
 
+from runtime.download.answers import Headers
+from runtime.download.documents import PATIENCE, Document, read_document
+from runtime.download.errors import StatusError, UnreachableError
+from runtime.download.files import RemoteFile, check_distinct
+from runtime.download.http import Address, HttpTransport
+from runtime.download.limits import Limits
 from runtime.errors import DecdecError
 from runtime.sources import layout
-from runtime.sources.resumable import RemoteFile, UnreachableError
 
-if TYPE_CHECKING:
-    from huggingface_hub.hf_api import ModelInfo, RepoSibling
-
-_LIST_TIMEOUT_S, _READ_TIMEOUT_S = 15.0, 10.0
-_PIECE_BYTES = 256 << 10
-_RANGE = re.compile(r"bytes (\d+)-")
+_MAX_DOCUMENT_BYTES = 32 << 20
+_TAG = re.compile(r'(?:W/)?"?([0-9a-f]{40}|[0-9a-f]{64})"?')
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -42,37 +44,52 @@ class Listing(msgspec.Struct, frozen=True):
         return sum(file.bytes for file in self.files)
 
 
-def list_files(repo: str) -> Listing:
-    """What the hub has for a repository now. Raises DecdecError; UnreachableError when offline."""
-    with _explained(repo):
-        from huggingface_hub import HfApi
-
-        info = HfApi().model_info(repo, files_metadata=True, timeout=_LIST_TIMEOUT_S)
-        return _listing(info, repo)
+class _Lfs(msgspec.Struct):
+    size: int
+    sha256: str
 
 
-class HubTransport:
+class _Sibling(msgspec.Struct):
+    rfilename: str
+    size: int | None = None
+    blobId: str | None = None  # noqa: N815
+    lfs: _Lfs | None = None
+
+
+class _Info(msgspec.Struct):
+    sha: str
+    siblings: list[_Sibling]
+
+
+def list_files(repo: str, tick: Callable[[], None]) -> Listing:
+    """What the hub has for a repository now; `tick` may raise to stop it.
+
+    Raises DecdecError; UnreachableError when offline.
+    """
+    endpoint, headers = settings(f"{repo} is not on this machine")
+    address = Address(f"{endpoint}/api/models/{quote(repo)}?blobs=true", headers, server=endpoint)
+    with explained(repo):
+        return _listing(ask(address, f"Asking for {repo}", tick), repo)
+
+
+def ask(address: Address, doing: str, tick: Callable[[], None], limits: Limits = PATIENCE) -> Document:
+    """A document of the hub. Raises as `read_document`."""
+    try:
+        return read_document(address, doing, tick, _MAX_DOCUMENT_BYTES, limits=limits)
+    except UnreachableError as error:
+        fix = "check the network and HF_ENDPOINT; models that are already here work offline"
+        raise UnreachableError(error.what, error.why, fix) from error
+
+
+def transport(repo: str, commit: str) -> HttpTransport:
     """Opens the files of one commit of a repository."""
+    endpoint, headers = settings(f"{repo} is not on this machine")
 
-    def __init__(self, repo: str, commit: str) -> None:
-        self._repo, self._commit = repo, commit
+    def address(file: RemoteFile) -> Address:
+        url = f"{endpoint}/{quote(repo)}/resolve/{commit}/{quote(file.name)}"
+        return Address(url, headers, lambda status, found: _check(status, found, file, commit), "the hub")
 
-    @contextmanager
-    def open(self, name: str, start: int) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """As `runtime.sources.resumable.Transport`."""
-        with _explained(self._repo):
-            from huggingface_hub import hf_hub_url
-            from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
-
-            # Identity keeps lengths and offsets those of the file itself.
-            headers = {**build_hf_headers(), "Accept-Encoding": "identity", "Range": f"bytes={start}-"}
-            url = hf_hub_url(self._repo, name, revision=self._commit)
-            request = get_session().stream(
-                "GET", url, headers=headers, timeout=_READ_TIMEOUT_S, follow_redirects=True
-            )
-            with request as response:
-                hf_raise_for_status(response)
-                yield _start_of(response.headers), response.iter_bytes(_PIECE_BYTES)
+    return HttpTransport(address)
 
 
 def in_hub_cache(repo: str, commit: str | None = None) -> Path | None:
@@ -89,60 +106,81 @@ def in_hub_cache(repo: str, commit: str | None = None) -> Path | None:
 
 
 @contextmanager
-def _explained(repo: str) -> Iterator[None]:
-    from huggingface_hub import errors
-
-    known = (errors.OfflineModeIsEnabled, errors.HTTPError, errors.HFValidationError)
+def explained(repo: str) -> Iterator[None]:
+    """Statuses of the hub as what they mean for a repository."""
     try:
         yield
-    except known as error:
+    except StatusError as error:
         raise _explain(error, repo) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except msgspec.MsgspecError as error:
         raise DecdecError(f"The hub's answer for {repo} could not be understood", str(error)[:300]) from error
 
 
-def _explain(error: Exception, repo: str) -> DecdecError:
-    from huggingface_hub import constants, errors
+def settings(what_is_missing: str) -> tuple[str, dict[str, str]]:
+    """Endpoint and headers of the hub; UnreachableError in its offline mode."""
+    # Not the library's own headers: making them asks the hub for a list of programs that it counts.
+    from huggingface_hub import constants, get_token
 
-    hub = constants.ENDPOINT
-    if isinstance(error, errors.OfflineModeIsEnabled):
-        return UnreachableError(
-            f"{repo} is not on this machine", "HF_HUB_OFFLINE is set", "unset it to download the model"
-        )
-    if isinstance(error, errors.GatedRepoError):
+    if constants.is_offline_mode():
+        fix = "unset it; models that are here work offline"
+        raise UnreachableError(what_is_missing, "HF_HUB_OFFLINE is set", fix)
+    token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
+    if token is None:
+        return constants.ENDPOINT, {}
+    if not re.fullmatch(r"[!-~]+", token):
+        raise DecdecError("HF_TOKEN cannot be used", "it holds characters that no token has", "set it anew")
+    return constants.ENDPOINT, {"Authorization": f"Bearer {token}"}
+
+
+def _explain(error: StatusError, repo: str) -> DecdecError:
+    from huggingface_hub import constants
+
+    hub, code = constants.ENDPOINT, error.headers.get("x-error-code", "")
+    if code == "GatedRepo":
         fix = f"accept it at {hub}/{repo} and set HF_TOKEN to a token of yours"
         return DecdecError(f"{repo} is gated", "its licence must be accepted first", fix)
-    if isinstance(error, errors.RepositoryNotFoundError):
+    # A hub does not tell strangers which of its repositories are private.
+    if code == "RepoNotFound" or (error.status == 404 and not code):
         fix = "check the name; for a private model set HF_TOKEN to a token that may read it"
         return DecdecError(f"{repo} was not found on {hub}", "it does not exist there, or it is private", fix)
-    if isinstance(error, errors.HFValidationError):
-        return DecdecError(f"{repo!r} is not the name of a repository", str(error)[:300])
-    status = error.response.status_code if isinstance(error, errors.HfHubHTTPError) else 503
-    if status in (401, 403):
-        return DecdecError(
-            f"{hub} refused {repo}", f"its answer is {status}", "set HF_TOKEN to a token that may read it"
-        )
-    if status < 500 and status not in (408, 416, 429):
-        return DecdecError(
-            f"{hub} did not give {repo}", f"its answer is {status}", "check the name and HF_ENDPOINT"
-        )
-    detail = " ".join(str(error).split())[:200] or type(error).__name__
-    fix = "check the network and HF_ENDPOINT, then start again; models that are already here work offline"
-    return UnreachableError(f"{hub} cannot be reached for {repo}", detail, fix)
+    if error.status in (401, 403):
+        fix = "check the name, and set HF_TOKEN to a token that may read it"
+        return DecdecError(f"{hub} refused {repo}", error.why, fix)
+    return DecdecError(f"{hub} did not give {repo}", error.why, "check the name and HF_ENDPOINT")
 
 
-def _listing(info: ModelInfo, repo: str) -> Listing:
-    siblings = {sibling.rfilename: sibling for sibling in info.siblings or []}
-    files = tuple(_remote_file(siblings[name]) for name in layout.select(siblings, f"{repo} on the hub"))
-    return msgspec.convert({"commit": info.sha, "files": files}, Listing, from_attributes=True)
+def _listing(document: Document, repo: str) -> Listing:
+    info = msgspec.json.decode(document.body, type=_Info)
+    siblings = {sibling.rfilename: sibling for sibling in info.siblings}
+    chosen = set(layout.select(siblings, f"{repo} on the hub"))
+    # Not by the dictionary: of a name that is listed twice both must be seen.
+    found = [_remote_file(sibling) for sibling in info.siblings if sibling.rfilename in chosen]
+    files = msgspec.convert(sorted(found, key=lambda file: str(file["name"])), tuple[RemoteFile, ...])
+    check_distinct(files, repo)
+    return msgspec.convert({"commit": info.sha, "files": files}, Listing)
 
 
-def _remote_file(sibling: RepoSibling) -> dict[str, Any]:
+def _remote_file(sibling: _Sibling) -> dict[str, str | int | None]:
     if sibling.lfs is not None:
         return {"name": sibling.rfilename, "bytes": sibling.lfs.size, "sha256": sibling.lfs.sha256}
-    return {"name": sibling.rfilename, "bytes": sibling.size, "git_sha1": sibling.blob_id or ""}
+    return {"name": sibling.rfilename, "bytes": sibling.size, "git_sha1": sibling.blobId or ""}
 
 
-def _start_of(headers: Any) -> int:
-    match = _RANGE.match(headers.get("content-range", ""))
-    return int(match[1]) if match else 0
+def _check(status: int, headers: Headers, file: RemoteFile, commit: str) -> None:
+    """Refuse an answer whose headers tell of another file than the hub's own list."""
+    if status >= 400:
+        return
+    told = _TAG.fullmatch(headers.get("x-linked-etag", ""))
+    known = {len(name): name for name in (file.sha256, file.git_sha1) if name}
+    pairs = [
+        ("commit", headers.get("x-repo-commit", commit), commit),
+        ("size", headers.get("x-linked-size", str(file.bytes)), str(file.bytes)),
+        ("hash", told[1] if told else "", known.get(len(told[1]), told[1]) if told else ""),
+    ]
+    for what, found, wanted in pairs:
+        if found != wanted:
+            raise DecdecError(
+                f"Downloading {file.name} failed",
+                f"the hub contradicts itself: its list says {what} {wanted}, its answer {found[:80]}",
+                "start again; if it stays so, the hub or a proxy before it is at fault",
+            )

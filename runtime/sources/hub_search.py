@@ -9,19 +9,23 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import msgspec
 
+from runtime.download.errors import StatusError
+from runtime.download.http import Address
+from runtime.download.limits import Limits
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
-from runtime.sources.resumable import UnreachableError
+from runtime.sources import hub_api
 from runtime.supported import FAMILIES, QUANTISED_KEYS
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
 
 LIMIT = 50
-_TIMEOUT_S = 10.0
+_LIMITS = Limits(tries=1, answer_s=15.0)
 _TASK = "text-generation"
 _FIELDS = ("config", "downloads", "gated", "library_name", "pipeline_tag", "safetensors", "tags")
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
@@ -61,11 +65,9 @@ def search(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
         raise DecdecError("There is nothing to search for", "", "type a part of a model's name")
     ctx.check()
     with _explained():
-        from huggingface_hub import constants
-
-        infos = _ask(words)
+        hub, infos = _ask(words, ctx)
         models = tuple(_found(info) for info in infos if is_usable(info))
-        found = Found(words, constants.ENDPOINT, models, len(infos) - len(models))
+        found = Found(words, hub, models, len(infos) - len(models))
         result: dict[str, Any] = msgspec.to_builtins(found)
     return result
 
@@ -91,21 +93,17 @@ def weight_bytes(parameters: Mapping[str, int]) -> int:
     return sum(count * int(found[0]) // 8 for dtype, count in parameters.items() if (found := bits[dtype]))
 
 
-def _ask(words: str) -> list[ModelInfo]:
-    """What `HfApi.list_models` asks, with a time limit and no second try: somebody waits for it."""
-    from huggingface_hub import constants
+def _ask(words: str, ctx: JobContext) -> tuple[str, list[ModelInfo]]:
+    """The hub, and what it lists. No second try: somebody waits for it."""
     from huggingface_hub.hf_api import ModelInfo
-    from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
+    endpoint, headers = hub_api.settings("The hub was not searched")
     params = {"search": words, "pipeline_tag": _TASK, "filter": "safetensors", "sort": "downloads"}
-    response = get_session().get(
-        f"{constants.ENDPOINT}/api/models",
-        params={**params, "limit": LIMIT, "expand": list(_FIELDS)},
-        headers=build_hf_headers(),
-        timeout=_TIMEOUT_S,
-    )
-    hf_raise_for_status(response)
-    return [ModelInfo(**{"siblings": None, **item}) for item in response.json()[:LIMIT]]
+    query = urlencode({**params, "limit": LIMIT, "expand": _FIELDS}, doseq=True)
+    address = Address(f"{endpoint}/api/models?{query}", headers, server=endpoint)
+    document = hub_api.ask(address, "The search", ctx.check, _LIMITS)
+    listed = msgspec.json.decode(document.body, type=list[dict[str, Any]])
+    return endpoint, [ModelInfo(**{"siblings": None, **item}) for item in listed[:LIMIT]]
 
 
 def _found(info: ModelInfo) -> FoundModel:
@@ -121,31 +119,13 @@ def _found(info: ModelInfo) -> FoundModel:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    from huggingface_hub import constants, errors
-
     try:
         yield
-    except errors.OfflineModeIsEnabled as error:
-        raise UnreachableError(
-            "The hub was not searched", "HF_HUB_OFFLINE is set", "unset it; models that are here work offline"
+    except StatusError as error:
+        raise DecdecError(
+            error.what, error.why, "check HF_ENDPOINT and HF_TOKEN, or type owner/name"
         ) from error
-    except errors.HTTPError as error:
-        raise _unreachable(error, constants.ENDPOINT) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DecdecError(
-            f"The answer of {constants.ENDPOINT} could not be understood",
-            str(error)[:200],
-            "check HF_ENDPOINT",
+            "The hub's answer could not be understood", str(error)[:200], "check HF_ENDPOINT"
         ) from error
-
-
-def _unreachable(error: Exception, hub: str) -> DecdecError:
-    """A hub that does not answer, or not with what was asked for."""
-    from huggingface_hub import errors
-
-    if isinstance(error, errors.HfHubHTTPError):
-        why = f"its answer is {error.response.status_code}"
-        return UnreachableError(f"{hub} did not search", why, "try again later, or type owner/name")
-    why = " ".join(str(error).split())[:200] or type(error).__name__
-    fix = "check the network and HF_ENDPOINT; models that are already here work offline"
-    return UnreachableError(f"{hub} cannot be reached", why, fix)

@@ -1,12 +1,14 @@
-"""A hub of a few tiny repositories on this machine's loopback, as far as the hub's HTTP interface is used."""
+"""A hub of a few tiny repositories on this machine's loopback, as far as the hub's HTTP interface is used.
+
+Large files are kept by a second host, to which it sends its clients on, as the real one does.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.runtime.download.lying_server import Play, Server
 
 COMMIT = "c0ffee" * 6 + "c0ff"
 WEIGHTS = bytes(i % 253 for i in range(700_000))
@@ -24,10 +26,20 @@ USUAL = {
     "original/consolidated.00.pth": b"pickle",
     "README.md": b"# words",
 }
+SMALL = {"config.json": CONFIG, "model.safetensors": b"weights"}
+CLIMBING = {"../escape.json": b"{}", "/tmp/escape.json": b"{}", "a\\b.json": b"{}", "nul\0.json": b"{}"}
 REPOS = {
     "owner/good": USUAL,
     "owner/cut": USUAL,
     "owner/corrupt": USUAL,
+    "owner/busy": SMALL,
+    "owner/climbing": {**SMALL, **CLIMBING, "a" * 5000 + ".json": b"{}"},
+    "owner/clash": {**SMALL, "Config.json": b"{}"},
+    "owner/device": {**SMALL, "con.json": b"{}"},
+    "owner/loop": SMALL,
+    "owner/othersize": SMALL,
+    "owner/otherhash": SMALL,
+    "owner/othercommit": SMALL,
     "owner/pickle": {"config.json": CONFIG, "pytorch_model.bin": b"pickle"},
     "owner/gguf": {"model.gguf": b"GGUF"},
     "owner/bare": {"model.safetensors": WEIGHTS},
@@ -39,75 +51,97 @@ REPOS = {
     },
 }
 ERRORS = {
-    "owner/gated": (403, "GatedRepo"),
-    "owner/missing": (404, "RepoNotFound"),
-    "owner/broken": (500, ""),
-    "owner/secret": (401, ""),
-}
+    "owner/gated": Play(403, {"X-Error-Code": "GatedRepo"}),
+    "owner/missing": Play(404, {"X-Error-Code": "RepoNotFound"}),
+    "owner/broken": Play(500),
+    "owner/secret": Play(401),
+    "owner/html": Play(200, {"Content-Type": "text/html"}, b"<html>please log in</html>"),
+    "owner/nonsense": Play(200, {}, b'{"sha": 3}'),
+    "owner/packed": Play(200, {"Content-Encoding": "gzip"}, b"{}", packed=True),
+    "owner/endless": Play(200, {}, b" " * (33 << 20)),
+    "owner/negative": Play(200, {}, json.dumps({"sha": COMMIT, "siblings": [
+        {"rfilename": "config.json", "size": 2, "blobId": "0" * 40},
+        {"rfilename": "model.safetensors", "size": -1, "blobId": "0" * 40},
+    ]}).encode()),
+    "owner/absurd": Play(200, {}, json.dumps({"sha": COMMIT, "siblings": [
+        {"rfilename": "config.json", "size": 2, "blobId": "0" * 40},
+        {"rfilename": "model.safetensors", "size": 2**63, "blobId": "0" * 40},
+    ]}).encode()),
+    "owner/twice": Play(200, {}, json.dumps({"sha": COMMIT, "siblings": [
+        {"rfilename": "config.json", "size": 2, "blobId": "0" * 40},
+        {"rfilename": "model.safetensors", "size": 3, "blobId": "0" * 40},
+        {"rfilename": "model.safetensors", "size": 4, "blobId": "0" * 40},
+    ]}).encode()),
+}  # fmt: skip
 
 
-class Handler(BaseHTTPRequestHandler):
-    """`requests` collects (path, Range header, Authorization header) of everything asked."""
+class Hub(Server):
+    """The hub itself; `.cdn` is the host of its large files."""
 
-    requests: list[tuple[str, str, str]]
-    protocol_version = "HTTP/1.1"
+    def __init__(self):
+        super().__init__()
+        self.cdn = Server("127.0.0.2")
+        for repo, files in REPOS.items():
+            self.add(repo, files)
+        for repo, play in ERRORS.items():
+            self.always[listed(repo)] = play
+        self._lie()
 
-    def log_message(self, *args):
-        pass
+    def add(self, repo, files):
+        """Serve a repository."""
+        body = json.dumps(listing(repo, files)).encode()
+        self.always[listed(repo)] = Play(200, {"Content-Type": "application/json"}, body)
+        for name, content in files.items():
+            path = resolved(repo, name)
+            if is_large(name, content):
+                self.cdn.files[path] = content
+                self.always[path] = sent_on(self.cdn.url(path), content)
+            else:
+                self.files[path] = content
 
-    def do_GET(self):
-        self.requests.append(
-            (self.path, self.headers.get("Range", ""), self.headers.get("Authorization", ""))
-        )
-        match = re.fullmatch(r"/(?:api/models/)?([^/]+/[^/?]+)(?:/resolve/[^/]+/([^?]+))?(\?.*)?", self.path)
-        repo, name = match[1], match[2]
-        if repo in ERRORS:
-            status, code = ERRORS[repo]
-            return self._answer(status, b"{}", {"X-Error-Code": code} if code else {})
-        if repo == "owner/html":
-            return self._answer(200, b"<html>please log in</html>", {})
-        if repo not in REPOS:
-            return self._answer(404, b"{}", {})
-        if name is None:
-            return self._answer(200, json.dumps(listing(repo)).encode(), {"Content-Type": "application/json"})
-        return self._file(repo, name)
+    def _lie(self):
+        weights = {repo: resolved(repo, "model.safetensors") for repo in REPOS}
+        self.cdn.plays[weights["owner/cut"]] = [Play(cut=350_000)]
+        self.cdn.files[weights["owner/corrupt"]] = WEIGHTS[:-1] + b"!"
+        self.plays[listed("owner/busy")] = [Play(429, {"Retry-After": "1"})]
+        self.always[weights["owner/loop"]].headers["Location"] = weights["owner/loop"]
+        self.always[weights["owner/othersize"]].headers["X-Linked-Size"] = "8"
+        self.always[weights["owner/otherhash"]].headers["X-Linked-Etag"] = f'"{"0" * 64}"'
+        self.always[weights["owner/othercommit"]].headers["X-Repo-Commit"] = "d" * 40
 
-    def _file(self, repo, name):
-        content = REPOS[repo][name]
-        if repo == "owner/corrupt" and name == "model.safetensors":
-            content = content[:-1] + b"!"
-        start = int(re.fullmatch(r"bytes=(\d+)-", self.headers["Range"])[1])
-        headers = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
-        first = [r[0] for r in self.requests].count(self.path) == 1
-        return self._answer(206, content[start:], headers, cut=repo == "owner/cut" and first)
-
-    def _answer(self, status, body, headers, cut=False):
-        self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body[: len(body) // 2] if cut else body)
-        self.close_connection = cut
+    def end(self):
+        self.cdn.end()
+        super().end()
 
 
-def listing(repo):
-    siblings = [sibling(name, content) for name, content in REPOS[repo].items()]
+def listed(repo):
+    return f"/api/models/{repo}?blobs=true"
+
+
+def resolved(repo, name):
+    return f"/{repo}/resolve/{COMMIT}/{name}"
+
+
+def is_large(name, content):
+    return name.endswith(".safetensors") and content != POINTER
+
+
+def sent_on(url, content):
+    """The hub's answer for a file that another host keeps."""
+    sha = hashlib.sha256(content).hexdigest()
+    linked = {"X-Linked-Size": str(len(content)), "X-Linked-Etag": f'"{sha}"', "X-Repo-Commit": COMMIT}
+    return Play(302, {"Location": url, "X-Xet-Hash": "0" * 64, "ETag": '"of-the-hop"', **linked})
+
+
+def listing(repo, files):
+    siblings = [sibling(name, content) for name, content in files.items()]
     return {"id": repo, "sha": COMMIT, "siblings": siblings, "private": False, "tags": [], "downloads": 0}
 
 
 def sibling(name, content):
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
     entry = {"rfilename": name, "size": len(content), "blobId": blob}
-    if name.endswith(".safetensors") and content != POINTER:
+    if is_large(name, content):
         sha = hashlib.sha256(content).hexdigest()
         entry["lfs"] = {"size": len(content), "sha256": sha, "pointerSize": 130}
     return entry
-
-
-def start():
-    """The server, running; its `.requests` are those of all clients so far."""
-    handler = type("Handler", (Handler,), {"requests": []})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.requests = handler.requests
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-_spec = importlib.util.spec_from_file_location("hub_server", Path(__file__).with_name("hub_server.py"))
-hub_server = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(hub_server)
+from tests.runtime.sources import hub_server
+from tests.runtime.sources.hub_server import listed, resolved
 
 _CLIENT = """
 import json, sys
@@ -28,16 +26,16 @@ for repo in sys.argv[1:]:
         done = {"path": str(path), "files": sorted(p.name for p in path.iterdir()), "record": source.record}
     except DecdecError as error:
         done = {"error": error.sentence, "code": error.code}
-    notes = {e.note: [e.done, e.total] for e in events}
-    print(json.dumps({"repo": repo, "name": source.name, "notes": notes, **done}))
+    progress = [[e.done, e.total] for e in events if e.step == "download"]
+    print(json.dumps({"repo": repo, "name": source.name, "progress": progress, **done}))
 """
 
 
 @pytest.fixture(scope="module")
 def server():
-    running = hub_server.start()
+    running = hub_server.Hub()
     yield running
-    running.shutdown()
+    running.end()
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +44,10 @@ def client(server, tmp_path_factory):
 
     def run(*repos, **environment):
         settings = {
-            "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+            "HF_ENDPOINT": server.url(),
             "HF_HOME": str(home / "hf"),
             "DECDEC_HOME": str(home / "decdec"),
-            "NO_PROXY": "127.0.0.1",
+            "NO_PROXY": "127.0.0.1,127.0.0.2",
             "HF_TOKEN": "hf_secret",
         }
         env = {**os.environ, **settings, **environment}
@@ -64,7 +62,7 @@ def client(server, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def online(client):
-    return client(*hub_server.REPOS, *hub_server.ERRORS, "owner/html")
+    return client(*hub_server.REPOS, *hub_server.ERRORS)
 
 
 def test_only_safetensors_json_and_templates_are_fetched(online, server):
@@ -78,29 +76,37 @@ def test_only_safetensors_json_and_templates_are_fetched(online, server):
         "repo": "owner/good",
         "commit": hub_server.COMMIT,
     }
-    asked = [(path, auth) for path, _, auth in server.requests if "owner/good" in path]
+    asked = [(path, headers) for path, headers in server.requests if "owner/good" in path]
     assert len(asked) == 1 + len(good["files"])
-    assert {auth for _, auth in asked} == {"Bearer hf_secret"}
+    assert {headers["Authorization"] for _, headers in asked} == {"Bearer hf_secret"}
 
 
-def test_progress_counts_the_bytes_of_all_files(online):
-    notes = online["owner/good"]["notes"]
-    done = [pair[0] for pair in notes.values()]
+def test_the_host_of_large_files_never_hears_who_asks(online, server):
+    asked = server.cdn.asked(resolved("owner/good", "model.safetensors"))
+    assert len(asked) == 1
+    assert all("hf_secret" not in json.dumps(headers) for _, headers in server.cdn.requests)
+    assert not any("Authorization" in headers for _, headers in server.cdn.requests)
+
+
+def test_one_progress_counts_the_bytes_of_all_files(online):
+    good = online["owner/good"]
     total = len(hub_server.WEIGHTS) + len(hub_server.CONFIG) + len(b"{}") + len(b"{{ x }}")
-    assert notes["tokenizer.json"] == [total, total]
-    assert done == sorted(done)
-    assert {pair[1] for pair in notes.values()} == {total}
+    assert good["progress"] == sorted(good["progress"])
+    assert good["progress"][-1] == [total, total]
+    assert {pair[1] for pair in good["progress"]} == {total}
 
 
 def test_a_cut_connection_is_continued_where_it_broke(online, server):
     assert (Path(online["owner/cut"]["path"]) / "model.safetensors").read_bytes() == hub_server.WEIGHTS
-    ranges = [
-        r
-        for path, r, _ in server.requests
-        if path.startswith("/owner/cut/") and path.endswith("model.safetensors")
-    ]
-    assert ranges[0] == "bytes=0-"
-    assert int(ranges[1].removeprefix("bytes=").removesuffix("-")) > 100_000
+    asked = server.cdn.asked(resolved("owner/cut", "model.safetensors"))
+    assert [headers.get("Range") for headers in asked] == [None, "bytes=350000-"]
+
+
+def test_a_busy_hub_is_asked_again_and_names_that_climb_are_never_asked_for(online, server):
+    for repo in ("busy", "climbing"):
+        assert online[f"owner/{repo}"]["files"] == ["config.json", "model.safetensors"]
+    assert len(server.asked(listed("owner/busy"))) == 2
+    assert not [path for path, _ in server.requests if "escape" in path or "nul" in path or "aaa" in path]
 
 
 @pytest.mark.parametrize(
@@ -114,9 +120,21 @@ def test_a_cut_connection_is_continued_where_it_broke(online, server):
         ("shards", ["gone.safetensors is missing"]),
         ("gated", ["gated", "/owner/gated and set HF_TOKEN"]),
         ("missing", ["was not found on http://127.0.0.1"]),
-        ("broken", ["cannot be reached"]),
+        ("broken", ["Asking for owner/broken failed: the answer is 500"]),
         ("secret", ["HF_TOKEN"]),
-        ("html", ["could not be understood"]),
+        ("html", ["a login page or proxy answered instead of http://127.0.0.1"]),
+        ("nonsense", ["could not be understood"]),
+        ("packed", ["packed (gzip), which was not asked for"]),
+        ("endless", ["sent more than"]),
+        ("negative", ["could not be understood", "-1 is no size"]),
+        ("absurd", ["could not be understood", "is no size"]),
+        ("twice", ["model.safetensors is listed twice"]),
+        ("clash", ["Config.json and config.json are one file where case does not count"]),
+        ("device", ["name of a device"]),
+        ("loop", ["more than 8 in a row"]),
+        ("othersize", ["the hub contradicts itself", "size 7"]),
+        ("otherhash", ["the hub contradicts itself", "hash"]),
+        ("othercommit", ["the hub contradicts itself", "commit"]),
     ],
 )
 def test_every_failure_is_one_sentence(online, repo, words):
@@ -129,8 +147,7 @@ def test_every_failure_is_one_sentence(online, repo, words):
 def test_what_was_fetched_is_not_fetched_again(online, client, server):
     asked = len(server.requests)
     assert client("owner/good")["owner/good"]["path"] == online["owner/good"]["path"]
-    of_it = [path.partition("?")[0] for path, _, _ in server.requests[asked:] if "owner/good" in path]
-    assert of_it == ["/api/models/owner/good"]
+    assert [path for path, _ in server.requests[asked:]] == [listed("owner/good")]
 
 
 def test_the_token_is_written_nowhere(online):

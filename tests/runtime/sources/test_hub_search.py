@@ -85,12 +85,13 @@ def test_gated_is_told(search):
             None,
             ["http://127.0.0.1:9 cannot be reached", "work offline"],
         ),
-        ({}, 503, ["did not search", "503"]),
+        ({}, 503, ["The search failed", "503"]),
+        ({}, 401, ["The search failed", "401", "HF_TOKEN"]),
         ({}, b"<html>log in</html>", ["could not be understood", "HF_ENDPOINT"]),
         ({}, b'{"error": "no"}', ["could not be understood"]),
         ({}, b'[{"id": "a/b", "config": []}, 3]', ["could not be understood"]),
     ],
-    ids=["offline", "unreachable", "broken", "html", "no list", "no models"],
+    ids=["offline", "unreachable", "broken", "refused", "html", "no list", "no models"],
 )
 def test_every_failure_is_one_sentence(search, environment, answer, words):
     failed = search("qwen", answer, **environment)

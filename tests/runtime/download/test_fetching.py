@@ -1,0 +1,265 @@
+"""However a server misbehaves, a download ends in the right file or in one sentence, and starts go on."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.download import Limits, UnreachableError
+from runtime.errors import DecdecError, Interrupted
+from tests.runtime.download.conftest import CONTENT, PATH, Client
+from tests.runtime.download.lying_server import Play, Server
+
+OTHER = hashlib.shake_256(b"other weights").digest(len(CONTENT))
+
+
+@pytest.fixture(scope="module")
+def lasting():
+    running = Server()
+    running.files[PATH] = CONTENT
+    yield running
+    running.end()
+
+
+cuts = st.builds(
+    Play, cut=st.integers(0, len(CONTENT)), reset=st.booleans(), ranges=st.booleans(), chunked=st.booleans()
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(cuts, max_size=6), st.integers(1, 4))
+def test_cuts_at_any_byte_and_restarts_end_in_the_right_file(lasting, plays, tries):
+    """With few tries it is given up often, and the next one has nothing but what is on disk."""
+    with tempfile.TemporaryDirectory() as name:
+        lasting.plays[PATH], asked = list(plays), len(lasting.requests)
+        for _ in range(len(plays) + 1):
+            client = Client(Path(name), lasting, Limits(tries=tries))
+            try:
+                assert client.get() == CONTENT
+                break
+            except UnreachableError:
+                assert not (client.folder / "model.safetensors").exists()
+        assert [path.name for path in client.folder.iterdir()] == ["model.safetensors"]
+        assert len(lasting.requests) - asked <= len(plays) + 1
+
+
+def test_every_cut_is_continued_at_its_byte_and_no_byte_comes_twice(client, server):
+    server.plays[PATH] = [Play(cut=1), Play(cut=9_999), Play(cut=20_000), Play(cut=9_999)]
+    assert client.get() == CONTENT
+    assert client.ranges() == [None, "bytes=1-", "bytes=10000-", "bytes=30000-", "bytes=39999-"]
+    assert server.sent == len(CONTENT)
+    assert client.note.name not in [path.name for path in client.folder.iterdir()]
+
+
+def test_a_later_start_asks_for_the_rest_of_the_same_version(client, server):
+    client.begin(count=15_000)
+    assert client.get() == CONTENT
+    asked = server.asked(PATH)[0]
+    assert asked["Range"] == "bytes=15000-"
+    assert asked["If-Range"] == f'"{hashlib.md5(CONTENT).hexdigest()}"'
+    assert server.sent == len(CONTENT) - 15_000
+
+
+def test_a_file_that_changed_between_starts_is_begun_anew_and_never_glued(client, server):
+    client.begin(OTHER)
+    assert client.get() == CONTENT
+    assert client.ranges() == ["bytes=15000-"]
+
+
+def test_a_server_that_heeds_no_condition_is_found_out_by_its_version(client, server):
+    client.begin(OTHER)
+    now = {"ETag": '"new"', "Content-Range": f"bytes 15000-{len(CONTENT) - 1}/{len(CONTENT)}"}
+    server.plays[PATH] = [Play(206, now, CONTENT[15_000:])]
+    assert client.get() == CONTENT
+    assert client.ranges() == ["bytes=15000-", None]
+
+
+def test_a_weak_version_is_compared_but_not_asked_for(client, server):
+    client.begin()
+    client.note.write_text('W/"weak"')
+    assert client.get() == CONTENT
+    assert "If-Range" not in server.asked(PATH)[0]
+    assert client.ranges() == ["bytes=15000-", None]
+
+
+def test_a_part_of_an_unknown_version_is_found_out_by_its_hash_and_fetched_once_more(client, server):
+    client.partial.write_bytes(OTHER[:15_000])
+    assert client.get() == CONTENT
+    assert client.ranges() == ["bytes=15000-", None]
+
+
+def test_a_whole_part_is_only_checked_and_one_that_is_too_long_is_begun_anew(client, server):
+    client.partial.write_bytes(CONTENT)
+    assert client.get() == CONTENT
+    assert server.requests == []
+    client.partial.write_bytes(CONTENT + b"more")
+    assert client.get() == CONTENT
+    assert client.ranges() == [None]
+
+
+WRONG = {
+    "another start": Play(206, {"Content-Range": f"bytes 14999-{len(CONTENT) - 1}/{len(CONTENT)}"}, b"x"),
+    "another size": Play(206, {"Content-Range": "bytes 15000-49999/50000"}, bytes(35_000)),
+    "beyond the end": Play(206, {"Content-Range": f"bytes 15000-99999/{len(CONTENT)}"}, bytes(85_000)),
+    "no range named": Play(206, {}, CONTENT[15_000:]),
+    "many ranges": Play(206, {"Content-Type": "multipart/byteranges; boundary=x"}, b"--x"),
+    "nothing there": Play(416, {"Content-Range": "bytes */15000"}),
+    "whole, of another size": Play(200, {}, CONTENT[:-1]),
+    "endless": Play(200, {}, CONTENT + b"more", chunked=True),
+}
+
+
+@pytest.mark.parametrize("play", WRONG.values(), ids=WRONG)
+def test_an_answer_that_does_not_continue_begins_the_file_anew_once(client, server, play):
+    client.begin()
+    server.plays[PATH] = [play]
+    assert client.get() == CONTENT
+    assert client.ranges() == ["bytes=15000-", None]
+    client.begin()
+    server.always[PATH] = play
+    server.requests.clear()
+    with pytest.raises(DecdecError, match=r"^Downloading model.safetensors failed: "):
+        client.get()
+    assert len(server.requests) == 2
+    server.always.clear()
+    assert client.get() == CONTENT
+
+
+REFUSED = {
+    "a login page": (
+        Play(200, {"Content-Type": "text/html"}, b"<html>log in"),
+        "login page or proxy answered",
+    ),
+    "a page in chunks": (
+        Play(200, {"Content-Type": "application/octet-stream"}, b"\n<!DOCTYPE HTML>log in", chunked=True),
+        "login page or proxy answered",
+    ),
+    "packed": (Play(headers={"Content-Encoding": "gzip"}, packed=True), r"packed \(gzip\)"),
+    "forbidden": (Play(403), "the answer is 403"),
+    "empty success": (Play(204), "the answer is 204"),
+    "not modified": (Play(304), "the answer is 304"),
+}
+
+
+@pytest.mark.parametrize(("play", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_answer_is_refused_at_once_and_nothing_of_it_stays(client, server, play, words):
+    client.begin()
+    server.always[PATH] = play
+    with pytest.raises(DecdecError, match=words) as caught:
+        client.get()
+    assert not isinstance(caught.value, UnreachableError)
+    assert len(server.requests) == 1
+    server.always.clear()
+    assert client.get() == CONTENT
+    assert client.ranges()[-1] == "bytes=15000-"
+
+
+def test_a_damaged_file_is_fetched_once_more_then_told_and_removed(client, server):
+    damaged = CONTENT[:-1] + bytes([CONTENT[-1] ^ 1])
+    server.plays[PATH] = [Play(200, {}, damaged)]
+    assert client.get() == CONTENT
+    server.requests.clear()
+    server.files[PATH] = damaged
+    with pytest.raises(DecdecError, match="arrived damaged: twice its hash is") as caught:
+        client.get()
+    assert caught.value.code == 1
+    assert len(server.requests) == 2
+    assert client.partial.stat().st_size == 0
+    server.files[PATH] = CONTENT
+    assert client.get() == CONTENT
+
+
+def test_blobs_of_git_and_empty_files(client, server):
+    # `printf '{}' | git hash-object --stdin`, and git's well-known name of the empty blob
+    server.files[PATH] = b"{}"
+    blob = client.file(b"{}", sha256="", git_sha1="9e26dfeeb6e641a33dae4961196235bdb965b21b")
+    assert client.get(blob) == b"{}"
+    server.files[PATH] = b"[]"
+    with pytest.raises(DecdecError, match="arrived damaged"):
+        client.get(blob)
+    server.requests.clear()
+    empty = client.file(b"", sha256="", git_sha1="e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
+    assert client.get(empty) == b""
+    assert server.requests == []
+
+
+def test_waits_double_with_jitter_and_a_dead_server_is_given_up(client, server):
+    server.always[PATH] = Play(500)
+    with pytest.raises(UnreachableError, match="the answer is 500"):
+        client.get()
+    assert len(client.waits) == Limits().tries - 1
+    for wait, usual in zip(client.waits, (1, 2, 4, 8, 16, 30, 30), strict=True):
+        assert usual * 0.5 <= wait <= usual * 1.5
+    assert len(set(client.waits)) == len(client.waits)
+
+
+def test_tries_count_anew_when_something_came(client, server):
+    server.plays[PATH] = [play for _ in range(5) for play in (*[Play(500)] * 6, Play(cut=100))]
+    assert client.get() == CONTENT
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_the_server_says_how_long_to_wait(client, server, status):
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
+    asked = ["7", later, "99999999", "nonsense", "-5", "Mon, 01 Jan 2001 00:00:00 GMT"]
+    server.plays[PATH] = [Play(status, {"Retry-After": value}) for value in asked]
+    assert client.get() == CONTENT
+    assert client.waits[0] == 7
+    assert 60 < client.waits[1] <= 90
+    assert client.waits[2] == Limits().longest_asked_s
+    assert all(0 < wait <= 45 for wait in client.waits[3:])
+
+
+def test_a_server_that_drips_is_left_and_the_rest_asked_for_anew(client, server):
+    client.limits = Limits(window_s=0.3, window_bytes=1000)
+    server.plays[PATH] = [Play(drip=10_000), Play(drip=10_000)]
+    assert client.get() == CONTENT
+    starts = [int(asked.removeprefix("bytes=").removesuffix("-")) for asked in client.ranges()[1:]]
+    assert starts[0] >= 10_000
+    assert starts[1] >= starts[0] + 10_000
+
+
+def test_a_server_that_only_drips_is_given_up(client, server):
+    client.limits = Limits(tries=3, window_s=0.2, window_bytes=1000)
+    server.always[PATH] = Play(drip=0)
+    with pytest.raises(UnreachableError, match="hardly anything came"):
+        client.get()
+    assert len(server.requests) == 3
+
+
+def test_a_server_that_never_answers_is_given_up(client, server):
+    client.limits = Limits(tries=2, answer_s=0.2)
+    server.always[PATH] = Play(silent=True)
+    with pytest.raises(UnreachableError, match="no answer within"):
+        client.get()
+
+
+async def never(seconds):
+    """A wait that only a stop ends."""
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    "play",
+    [Play(silent=True), Play(drip=5_000), Play(503, {"Retry-After": "100"})],
+    ids=["answer", "bytes", "wait"],
+)
+def test_a_stop_is_heard_whatever_it_waits_for(client, server, play):
+    server.always[PATH] = play
+
+    def stop(have):
+        if server.requests:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        client.get(on_bytes=stop, wait=never)
+    server.always.clear()
+    assert client.get() == CONTENT

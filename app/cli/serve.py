@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from runtime.server import Access, Settings
 
 DEFAULT_PORT = 8484
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @click.command()
@@ -89,7 +91,13 @@ def _key(variable: str | None, file: Path | None) -> str:
     if variable and file:
         raise click.UsageError("give one of --api-key-env and --api-key-file")
     if variable:
-        key, where = os.environ.get(variable, "").strip(), f"the variable {variable} is not set"
+        # A key given in the place of a name must not be repeated on the screen.
+        if not VARIABLE.fullmatch(variable):
+            raise DecdecError(
+                "--api-key-env is no name of a variable", "", "give the variable's name", code=2
+            )
+        # The engine's process has no need of it.
+        key, where = os.environ.pop(variable, "").strip(), f"the variable {variable} is not set"
     elif file:
         lines = file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         key, where = lines[0].strip() if lines else "", f"{file} is empty"

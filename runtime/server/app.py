@@ -18,7 +18,7 @@ from runtime.server import errors
 from runtime.server.access import Gate
 from runtime.server.answer import AnswerResponse
 from runtime.server.engine import Engine
-from runtime.server.errors import ApiError
+from runtime.server.errors import CLOSE, ApiError
 from runtime.server.fields import parse
 from runtime.server.line import Line, Order
 from runtime.server.models import Models
@@ -28,7 +28,6 @@ from runtime.server.settings import Limits, Settings
 JSON_TYPE = "application/json"
 CHAT = "/v1/chat/completions"
 READ_ON = 8
-CLOSE = {"connection": "close"}
 SHAPED = (ApiError, HTTPException, DecdecError, ClientDisconnect, Exception)
 
 
@@ -102,16 +101,17 @@ def build_app(settings: Settings, engine: Engine, line: Line) -> Starlette:
 def _middleware(settings: Settings) -> list[Middleware]:
     """From the outside to the inside. A browser asks without the key whether it may ask at all."""
     access = settings.access
-    layers = [
-        Middleware(Crowd, limit=settings.limits.requests),
-        Middleware(Gate, refusal=access.stranger),
-    ]
+    layers = [Middleware(Gate, refusal=access.stranger)]
     if origins := sorted(access.origins):
         methods = ("GET", "POST")
         layers.append(
             Middleware(CORSMiddleware, allow_origins=origins, allow_methods=methods, allow_headers=("*",))
         )
-    return [*layers, Middleware(Gate, refusal=access.keyless)]
+    return [
+        *layers,
+        Middleware(Gate, refusal=access.keyless, delay_s=settings.limits.wrong_key_s),
+        Middleware(Crowd, limit=settings.limits.requests),
+    ]
 
 
 async def read_json(request: Request, limits: Limits) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,9 @@ CONVERSATION_FAULTS = {
 }
 # Official clients ask again after a 5xx, which a crash or a shortage of memory would only repeat.
 NO_RETRY = {"x-should-retry": "false"}
+# What else comes on such a connection is not to be read as a request.
+CLOSE = {"connection": "close"}
+_LONG_NUMBER = re.compile(r"-?\d{25,}")
 
 
 class ApiError(Exception):
@@ -54,8 +58,8 @@ class ApiError(Exception):
 
 
 def refused(message: str, param: str | None = None, code: str | None = None) -> ApiError:
-    """A request that cannot be answered as it is."""
-    return ApiError(400, message, code, param)
+    """A request that cannot be answered as it is; a number of thousands of digits is not said again."""
+    return ApiError(400, _LONG_NUMBER.sub("a very long number", message), code, param)
 
 
 def no_answer(error: DecdecError) -> ApiError:

@@ -13,6 +13,8 @@ from runtime.server.errors import refused
 
 MAX_MESSAGES = 4096
 MAX_STOPS = 16
+# Text that could be the beginning of a stop is held back, and compared again with every token.
+MAX_STOP_CHARACTERS = 1000
 MAX_SEED = (1 << 63) - 1
 MAX_NAME_SHOWN = 40
 ROLES: dict[str, Role] = {
@@ -140,6 +142,8 @@ class ChatRequest(msgspec.Struct, frozen=True):
         stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
         if len(stops) > MAX_STOPS:
             raise refused(f"stop can hold {MAX_STOPS} texts, not {len(stops)}.", "stop")
+        if any(len(stop) > MAX_STOP_CHARACTERS for stop in stops):
+            raise refused(f"A text of stop can have {MAX_STOP_CHARACTERS} characters.", "stop")
         return tuple(filter(None, stops))
 
 
@@ -152,6 +156,8 @@ def parse(body: bytes) -> ChatRequest:
         raise refused(f"The body is not JSON: {_why_unread(error)}.", code="invalid_json") from error
     try:
         return msgspec.convert(document, ChatRequest)
+    except UnicodeEncodeError as error:
+        raise refused("The body does not fit: it holds half a character where a word is expected.") from error
     except msgspec.ValidationError as error:
         found = _MISFIT.fullmatch(str(error))
         what, where = (found[1], found[2]) if found else (str(error), "")
@@ -170,7 +176,8 @@ def _why_unread(error: Exception) -> str:
 
 def _check_range(name: str, value: float | None, low: float, high: float) -> None:
     if value is not None and not low <= value <= high:
-        raise refused(f"{name} must be between {low:g} and {high:g}, not {value:g}.", name)
+        shown = str(value) if isinstance(value, int) else f"{value:g}"
+        raise refused(f"{name} must be between {low:g} and {high:g}, not {shown}.", name)
 
 
 def _conversation(messages: list[ChatMessage]) -> tuple[Message, ...]:

@@ -15,6 +15,7 @@ import uvicorn
 from runtime.errors import DecdecError
 from runtime.protocol.commands import LOSSLESS
 from runtime.protocol.events import Event, Loaded
+from runtime.server.access import MAX_HEAD_BYTES
 from runtime.server.app import build_app
 from runtime.server.connections import timed_protocol
 from runtime.server.engine import Engine
@@ -30,28 +31,36 @@ IDLE_S = 30
 # Running answers were ended before: what is left is to send a few bytes.
 GRACEFUL_S = 5
 BACKLOG = 128
-MAX_HEAD_BYTES = 32 << 10
 
 
 def bind(host: str, port: int) -> socket.socket:
     """A socket that has the address but does not listen yet; DecdecError where it cannot be had."""
     try:
+        if not host.strip():
+            raise OSError("it is empty")
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         # `localhost` may be both: the older kind is understood everywhere.
         family, kind, protocol, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
         bound = socket.socket(family, kind, protocol)
+    except UnicodeError as error:
+        raise DecdecError(f"The address {host!r} cannot be used", "no host has such a name") from error
     except OSError as error:
         raise DecdecError(f"The address {host!r} cannot be used", error.strerror or str(error)) from error
     try:
-        if sys.platform != "win32":
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Each system's own words for: at once after another server, and never beside one.
+        alone = socket.SO_EXCLUSIVEADDRUSE if sys.platform == "win32" else socket.SO_REUSEADDR
+        bound.setsockopt(socket.SOL_SOCKET, alone, 1)
         bound.bind(address)
     except OSError as error:
         bound.close()
-        why = (error.strerror or str(error)).lower()
-        fix = FIXES.get(error.errno or 0, "check --host")
-        raise DecdecError(f"Port {port} of {host} cannot be used", why, fix) from error
+        raise _unusable(host, port, error) from error
     return bound
+
+
+def _unusable(host: str, port: int, error: OSError) -> DecdecError:
+    why = (error.strerror or str(error)).lower()
+    fix = FIXES.get(error.errno or 0, "check --host")
+    return DecdecError(f"Port {port} of {host} cannot be used", why, fix)
 
 
 def is_loopback(bound: socket.socket) -> bool:
@@ -94,8 +103,16 @@ class Service:
             loaded = await self._engine.tune(load.model)
         if must_slide and not loaded.path:
             raise _cannot_slide(self._settings, loaded.untuned_reason or "no profile fits")
-        self._bound.listen(BACKLOG)
+        self._listen()
         return loaded
+
+    def _listen(self) -> None:
+        """Two may have one address while neither listens: the later one is told now."""
+        try:
+            self._bound.listen(BACKLOG)
+        except OSError as error:
+            host, port = self._bound.getsockname()[:2]
+            raise _unusable(host, port, error) from error
 
     async def run(self) -> None:
         """Answer until `stop`, or until the process is told to end."""

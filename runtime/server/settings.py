@@ -15,7 +15,8 @@ class Limits:
     `waiting`: answers in the queue. `requests`: requests of any kind at once. `body_bytes`: of a request,
     which must be there within `body_s` seconds, and its head within `head_s`. `reader_s`: how long a client
     may leave what is sent to it unread. `silence_s`: after so long without text a stream gets a comment, so
-    that nobody between takes it for dead.
+    that nobody between takes it for dead. `connections`: open at once, `connections_each`: of
+    one other machine. `wrong_key_s`: how long a wrong key is not answered.
     """
 
     waiting: int = 16
@@ -25,6 +26,9 @@ class Limits:
     head_s: float = 10.0
     reader_s: float = 60.0
     silence_s: float = 10.0
+    connections: int = 128
+    connections_each: int = 32
+    wrong_key_s: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,16 +127,21 @@ def test_a_port_in_use_is_one_sentence_before_anything_is_loaded(worker, model):
     [
         (["--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines: there is no API key."),
         (["--api-key-env", "NO_SUCH_VARIABLE"], "the variable NO_SUCH_VARIABLE is not set"),
+        (["--api-key-env", "sk-key-itself"], "--api-key-env is no name of a variable."),
+        (["--api-key-env", "SHORT_KEY"], "This API key cannot be used: it has fewer than 16 characters."),
         (["--api-key-env", "X", "--api-key-file", "pyproject.toml"], "give one of"),
         (["--allow-origin", "localhost"], "'localhost' is no origin"),
         (["--base", "awq9"], "not possible"),
         (["--slowdown", "30"], "30"),
     ],
 )
-def test_wrong_usage_is_refused(worker, model, arguments, words):
+def test_wrong_usage_is_refused(worker, model, monkeypatch, arguments, words):
+    monkeypatch.setenv("SHORT_KEY", "secret")
     code, err = refused(*arguments)
     assert code == 2
     assert words in err
+    assert "sk-key-itself" not in err
+    assert "secret\n" not in err
 
 
 def test_a_model_that_cannot_be_loaded_ends_it_with_a_sentence(worker, model):
@@ -147,7 +152,7 @@ def test_a_model_that_cannot_be_loaded_ends_it_with_a_sentence(worker, model):
 
 @pytest.mark.parametrize("how", ["file", "env"])
 def test_a_key_opens_it_to_other_machines(worker, model, tmp_path, monkeypatch, how):
-    key = "sk-local-1"
+    key = "sk-local-of-the-tests-1"
     (tmp_path / "key").write_text(f"{key}\nnot this\n")
     monkeypatch.setenv("SERVE_KEY", f"{key}\n")
     given = {"file": ["--api-key-file", str(tmp_path / "key")], "env": ["--api-key-env", "SERVE_KEY"]}[how]

@@ -1,12 +1,17 @@
 """Who is let in: by key, by the name the server is called, and by the page that asks."""
 
+import hmac
+from types import SimpleNamespace
+
 import pytest
 
 from runtime.errors import DecdecError
 from runtime.server import Access
+from runtime.server import access as access_module
+from runtime.server.access import MIN_KEY
 from tests.runtime.server.conftest import ask
 
-KEY = "sk-local-7f3a"
+KEY = "sk-local-7f3a-of-tests"
 
 
 def decide(access, method="POST", path="/v1/chat/completions", host="127.0.0.1:8484", **headers):
@@ -24,7 +29,11 @@ def decide(access, method="POST", path="/v1/chat/completions", host="127.0.0.1:8
         ("[::1]:8484", True), ("127.1.2.3:80", True), ("mybox:8484", True),
         ("evil.example", False), ("localhost.evil.example:8484", False), ("127.0.0.1.evil.example", False),
         ("evil.example@127.0.0.2.nip.io", False), ("192.168.0.7:8484", False), ("0.0.0.0:8484", False),
-        ("[::1", False), ("", False), (None, False),
+        ("[::1", False), ("", False), (None, False), ("[::1]x", False), ("127.0.0.1:", True),
+        ("[::ffff:192.168.0.7]", False), ("evil.example@127.0.0.1", False), ("127.0.0.1@evil.example", False),
+        ("evil.example#@127.0.0.1", False), ("evil.example/127.0.0.1", False), ("127.0.0.1.nip.io", False),
+        ("evil.example\\@127.0.0.1", False), ("localhost.", False), ("127.0.0.1.", False), ("0", False),
+        ("2130706433", False), ("localhost:80:80", False), (" localhost", False), ("localhost,evil", False),
     ],
 )  # fmt: skip
 def test_on_loopback_only_names_of_this_machine_are_answered(host, known):
@@ -41,6 +50,9 @@ def test_on_loopback_only_names_of_this_machine_are_answered(host, known):
         (["http://localhost:3000"], "http://localhost:3001", False),
         (["http://localhost:3000"], "https://localhost:3000", False),
         (["*"], "https://anything.example", True), (["null"], "null", True),
+        ([], "file://", False), ([], "chrome-extension://abcdefgh", False), (["http://a"], "HTTP://A", False),
+        (["http://a"], "http://a/", False), (["http://a"], "http://a, http://b", False),
+        ([], "http://127.0.0.1:8484", False),
     ],
 )  # fmt: skip
 def test_web_pages_are_let_in_by_origin(origins, origin, known):
@@ -48,12 +60,31 @@ def test_web_pages_are_let_in_by_origin(origins, origin, known):
     assert decide(access, origin=origin) == (None if known else (403, "origin_refused"))
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "same-origin", "none", None])
+@pytest.mark.parametrize("origin", [None, "http://ours.example"])
+def test_a_page_that_names_no_origin_is_told_by_its_browser(site, origin):
+    access = Access(origins=frozenset({"http://ours.example"}))
+    known = origin or site not in ("cross-site", "same-site")
+    given = {"sec-fetch-site": site, "origin": origin}
+    assert decide(access, method="GET", **given) == (None if known else (403, "origin_refused"))
+
+
+@pytest.mark.parametrize("name", ["host", "origin", "content-type", "content-length", "transfer-encoding"])
+def test_a_header_that_two_readers_could_understand_differently_is_refused(name):
+    raw = [(b"host", b"localhost"), *[(name.encode(), b"localhost")] * 2]
+    refusal = Access().stranger({"type": "http", "method": "GET", "path": "/health", "headers": raw})
+    assert (refusal.status, refusal.code, refusal.headers) == (400, "ambiguous", {"connection": "close"})
+
+
 @pytest.mark.parametrize(
     ("authorization", "known"),
     [
         (f"Bearer {KEY}", True), (f"bearer {KEY}", True), (f"Bearer  {KEY} ", True),
-        ("Bearer sk-local-7f3b", False), (f"Bearer {KEY}x", False), (f"Basic {KEY}", False), (KEY, False),
-        ("Bearer", False), ("Bearer é", False), ("", False), (None, False),
+        (f"Bearer {KEY[:-1]}x", False), (f"Bearer {KEY}x", False), (f"Basic {KEY}", False), (KEY, False),
+        ("Bearer", False), ("Bearer é", False), ("", False), (None, False), (f"BEARER {KEY}", True),
+        (f"Bearer{KEY}", False), (f"Bearer {KEY}\xff", False), (f"Bearer {KEY[:-1]}", False),
+        ("Bearer \x00", False),
+        (f"Bearer {KEY}, Bearer {KEY}", False), (f"Bearer {KEY.upper()}", False),
     ],
 )  # fmt: skip
 def test_the_key_opens_all_but_the_probe(authorization, known):
@@ -62,11 +93,56 @@ def test_the_key_opens_all_but_the_probe(authorization, known):
     assert decide(access, "GET", "/health", authorization=authorization) is None
 
 
+def answers_to(access, *authorizations):
+    raw = [(b"authorization", given.encode("latin-1")) for given in authorizations]
+    refusal = access.keyless({"type": "http", "method": "GET", "path": "/v1/models", "headers": raw})
+    return refusal and (refusal.status, refusal.body, refusal.headers)
+
+
+def test_every_wrong_key_gets_one_and_the_same_answer():
+    access = Access(KEY)
+    good, bad = f"Bearer {KEY}", "Bearer wrong"
+    wrong = [(), (bad,), ("",), (f"Basic {KEY}",), (good, bad), (bad, good), (good, good), ("Bearer \xff",)]
+    first, *others = [answers_to(access, *given) for given in wrong]
+    assert first[0] == 401
+    assert others == [first] * len(others)
+    assert answers_to(access, good) is None
+
+
+@pytest.mark.parametrize("given", [f"Bearer {KEY}", "Bearer wrong", "Bearer \xff", "Basic x", ""])
+def test_keys_are_compared_as_bytes_by_the_function_made_for_it(monkeypatch, given):
+    compared = []
+
+    def compare(one, other):
+        compared.append((one, other))
+        return False
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    assert answers_to(Access(KEY), given)[0] == 401
+    key = given.partition(" ")[2]
+    assert compared == [(key.encode(), KEY.encode())]
+
+
+async def test_a_wrong_key_is_told_so_after_a_while_and_a_right_one_at_once(start, monkeypatch):
+    waited = []
+
+    async def sleep(seconds):
+        waited.append(seconds)
+
+    monkeypatch.setattr(access_module, "asyncio", SimpleNamespace(sleep=sleep))
+    server = await start(access=Access(KEY), wrong_key_s=7.0)
+    async with server.http() as client:
+        for key, status in (("wrong", 401), (KEY, 200)):
+            answer = await client.get("/v1/models", headers={"Authorization": f"Bearer {key}"})
+            assert answer.status_code == status
+    assert waited == [7.0]
+
+
 def test_a_key_is_not_shown():
     assert KEY not in repr(Access(KEY))
 
 
-@pytest.mark.parametrize("key", ["a b", "é", "a\nb"])
+@pytest.mark.parametrize("key", ["a b", "é", "a\nb", "a" * (MIN_KEY - 1)])
 def test_a_key_that_no_header_can_carry_is_refused(key):
     with pytest.raises(DecdecError, match="cannot be used"):
         Access(key)

@@ -12,6 +12,7 @@ from runtime.server.errors import CONVERSATION_FAULTS, ApiError, no_answer
 from runtime.server.fields import MAX_MESSAGES, parse
 from runtime.text.sandbox import compile_template, render
 
+HUGE = 10**4000
 USER = {"role": "user", "content": "hi"}
 CALL = {"role": "assistant", "content": "x", "tool_calls": [{"id": "1"}]}
 IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
@@ -55,6 +56,14 @@ def refusal(data):
         ({"n": 2}, "n", "must be 1"),
         ({"stop": ["x"] * 17}, "stop", "16"),
         ({"stop": 5}, "stop", "Expected"),
+        ({"stop": ["x", "y" * 1001]}, "stop", "1000 characters"),
+        ({"seed": HUGE}, "seed", "not a very long number"),
+        ({"n": HUGE}, "n", "not a very long number"),
+        ({"top_k": -HUGE}, "top_k", "not a very long number"),
+        ({"max_tokens": -HUGE}, "max_tokens", "not a very long number"),
+        ({"temperature": HUGE}, "temperature", "out of range"),
+        ({"slowdown_pct": HUGE}, "slowdown_pct", "out of range"),
+        ({"slowdown_pct": "\ud83d"}, None, "half a character"),
         ({"slowdown_pct": 20.5}, "slowdown_pct", "between 0 and 20"),
         ({"slowdown_pct": -1}, "slowdown_pct", "between"),
         ({"slowdown_pct": "best"}, "slowdown_pct", "Invalid"),

@@ -7,7 +7,8 @@ import openai
 import pytest
 
 from runtime.errors import DecdecError
-from runtime.server import bind, is_loopback, url_of
+from runtime.protocol.commands import Load
+from runtime.server import Service, Settings, bind, is_loopback, url_of
 from tests.runtime.server.conftest import MODEL, OTHER, PATIENCE_S, ask
 
 CHAT = "/v1/chat/completions"
@@ -153,9 +154,26 @@ def test_an_address_of_another_machine_is_a_sentence():
         bind("192.0.2.1", 0)
 
 
-def test_an_unknown_address_is_a_sentence():
-    with pytest.raises(DecdecError, match=r"'256\.1\.1\.1' cannot be used"):
-        bind("256.1.1.1", 0)
+@pytest.mark.parametrize(
+    "host",
+    ["256.1.1.1", "", " ", "a..b", "x" * 70, "/tmp/a.sock", "unix:/tmp/a.sock", "[::1]", "127.0.0.1:80"],
+)
+def test_what_is_no_address_is_a_sentence(host):
+    with pytest.raises(DecdecError, match=r"The address '.*' cannot be used: .*\."):
+        bind(host, 0)
+
+
+async def test_of_two_servers_that_load_at_once_the_later_one_is_told(worker, models):
+    with bind("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        try:
+            second = bind("127.0.0.1", port)
+        except DecdecError:
+            pytest.skip("this system tells it at once")
+        first.listen()
+        async with Service(Settings(Load(MODEL)), second, lambda event: None) as service:
+            with second, pytest.raises(DecdecError, match=f"Port {port} of .* address already in use"):
+                await service.load()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ Wait = Callable[[float], Awaitable[None]]
 
 @dataclass(slots=True)
 class Fetch:
-    """A file being fetched into an open Partial. `note`: what it waits for, empty while bytes come.
+    """A file being fetched into a Partial, opened or not. `note`: what it waits for, empty while bytes come.
 
     A changed file is begun anew once, a damaged one fetched again once.
     """
@@ -35,12 +35,14 @@ class Fetch:
 
     async def run(self) -> None:
         """Raises UnreachableError or DecdecError; what is there stays, unless it was wrong."""
+        if not self.partial.is_open:
+            self.partial.open()
         await self._fill()
         if self._wrong():
             self.partial.restart()
             await self._fill()
             if why := self._wrong():
-                self.partial.restart()
+                self.partial.remove()
                 raise _arrived_damaged(self.partial.file.name, why)
         # In a thread: of a large file it takes its time.
         await asyncio.to_thread(self.partial.sync)
@@ -60,10 +62,10 @@ class Fetch:
                 self._begun_anew = True
                 self.partial.restart()
             except UnreachableError as error:
-                await self._rest(attempts.wait_after(error, self.partial.have))
+                await self._rest(attempts.wait_after(error, self.partial.have), error.why)
 
-    async def _rest(self, seconds: float) -> None:
-        self.note = f"the connection failed, next attempt in {seconds:.0f} s"
+    async def _rest(self, seconds: float, why: str) -> None:
+        self.note = f"next attempt in {seconds:.0f} s: {why}"
         await self.wait(seconds)
         self.note = ""
 

@@ -97,10 +97,13 @@ async def request(
     client: httpx2.AsyncClient, address: Address, headers: Mapping[str, str], doing: str
 ) -> AsyncIterator[tuple[httpx2.Response, str]]:
     """The answer at the end of all redirects, not read yet, and the SHA-256 that the first origin told."""
+    if not redirects.is_valid(address.url):
+        raise _unusable(doing, address.server)
     url, private = _without_password(address)
     own, linked = url, ""
     for _ in range(redirects.MAX_REDIRECTS + 1):
-        with explained(doing, address.server):
+        server = address.server if redirects.same_origin(url, own) else redirects.host(url)
+        with explained(doing, server):
             response = await _send(client, url, {**headers, **private})
         try:
             found = lower(response.headers)
@@ -155,11 +158,17 @@ def explained(doing: str, server: str) -> Iterator[None]:
     try:
         yield
     except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError) as error:
-        raise DecdecError(f"{doing} failed", f"its address cannot be used: {error}") from error
+        raise _unusable(doing, server) from error
     except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
         detail = " ".join(str(error).split())[:200] or type(error).__name__
         why = f"{server} cannot be reached: {detail}"
         raise UnreachableError(f"{doing} failed", why, CHECK_NETWORK) from error
+
+
+def _unusable(doing: str, server: str) -> DecdecError:
+    """Without the address and the headers themselves: those may hold secrets."""
+    why = f"the address or the headers for {server} cannot be used"
+    return DecdecError(f"{doing} failed", why, "check HF_ENDPOINT and HF_TOKEN")
 
 
 def lower(headers: httpx2.Headers) -> dict[str, str]:

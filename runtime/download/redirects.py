@@ -19,26 +19,40 @@ _MAX_URL = 16_384
 
 def next_url(url: str, location: str, doing: str) -> str:
     """The address that a `Location` header means. Raises DecdecError for one that is not followed."""
-    target = urljoin(url, location.strip())
     try:
+        target = urljoin(url, location.strip())
         old, new = urlsplit(url), urlsplit(target)
-        port_is_valid = new.port is None or new.port > 0
     except ValueError as error:
         raise _refused(doing, "it has no valid address") from error
-    if not location.strip() or not new.hostname or not port_is_valid or len(target) > _MAX_URL:
-        raise _refused(doing, "it has no valid address")
     if new.scheme not in _PORTS:
         raise _refused(doing, f"{new.scheme[:20]} is not http or https")
-    if old.scheme == "https" and new.scheme == "http" and not _is_loopback(new.hostname):
-        raise _refused(doing, f"it leads from https to http at {new.hostname[:80]}")
+    if not location.strip() or not is_valid(target):
+        raise _refused(doing, "it has no valid address")
+    inside = _is_loopback(old.hostname or "") and _is_loopback(new.hostname)
+    if old.scheme == "https" and new.scheme == "http" and not inside:
+        raise _refused(doing, f"it leads from https to http at {host(target)}")
     if new.username is not None or new.password is not None:
         raise _refused(doing, "its address holds a password")
     return new._replace(fragment="").geturl()
 
 
+def is_valid(url: str) -> bool:
+    """Whether an address can be asked."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in _PORTS and bool(parts.hostname) and parts.port != 0 and len(url) <= _MAX_URL
+    except ValueError:
+        return False
+
+
 def same_origin(one: str, other: str) -> bool:
     """Whether two addresses have one scheme, host and port."""
     return _origin(urlsplit(one)) == _origin(urlsplit(other))
+
+
+def host(url: str) -> str:
+    """Of an address, for messages."""
+    return (urlsplit(url).hostname or "")[:80]
 
 
 def too_many(doing: str) -> DecdecError:

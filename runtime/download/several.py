@@ -79,10 +79,11 @@ def download_all(
 
 
 def _take_up(partials: Sequence[Partial], ctx: JobContext) -> None:
-    """Open what is there, and read it again for its hash."""
-    total = sum(part.file.bytes - missing_bytes(part.file, part.target.parent) for part in partials)
+    """Open the parts that are there, and read them again for their hashes."""
+    begun = [partial for partial in partials if partial.path.exists()]
+    total = sum(part.file.bytes - missing_bytes(part.file, part.target.parent) for part in begun)
     done = 0
-    for partial in partials:
+    for partial in begun:
 
         def on_piece(count: int, name: str = partial.file.name) -> None:
             nonlocal done
@@ -112,10 +113,10 @@ async def _all(fetches: Sequence[Fetch], transport: Transport, connections: int)
 
 
 def _note(fetches: Sequence[Fetch]) -> str:
-    """The largest file that is on its way, and how many more; before all, what is waited for."""
-    for fetch in fetches:
-        if fetch.note:
-            return f"{fetch.partial.file.name}: {fetch.note}"
+    """What is waited for, else the largest file that is on its way, and how many more."""
+    waiting = next((fetch.note for fetch in fetches if fetch.note), "")
+    if waiting:
+        return waiting
     under_way = [fetch.partial.file.name for fetch in fetches if fetch.partial.is_open and fetch.partial.have]
     more = f" and {len(under_way) - 1} more" if len(under_way) > 1 else ""
     return f"{under_way[0]}{more}" if under_way else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import tempfile
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -18,6 +19,8 @@ from runtime.errors import DecdecError, Interrupted
 from tests.runtime.download.conftest import CONTENT, PATH, Client
 from tests.runtime.download.lying_server import Play, Server
 
+# Many more by hand.
+EXAMPLES = int(os.environ.get("DECDEC_CUTS", "12"))
 OTHER = hashlib.shake_256(b"other weights").digest(len(CONTENT))
 
 
@@ -34,7 +37,7 @@ cuts = st.builds(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(cuts, max_size=6), st.integers(1, 4))
 def test_cuts_at_any_byte_and_restarts_end_in_the_right_file(lasting, plays, tries):
     """With few tries it is given up often, and the next one has nothing but what is on disk."""
@@ -172,7 +175,7 @@ def test_a_damaged_file_is_fetched_once_more_then_told_and_removed(client, serve
         client.get()
     assert caught.value.code == 1
     assert len(server.requests) == 2
-    assert client.partial.stat().st_size == 0
+    assert list(client.folder.iterdir()) == [client.folder / "model.safetensors"]
     server.files[PATH] = CONTENT
     assert client.get() == CONTENT
 

@@ -5,15 +5,36 @@ The decorators keep the function's type, so callers are checked against the Pyth
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.caching import FunctionCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Sums may be re-ordered (so they vectorise) and products fused; NaN and infinity keep their meaning.
 _RELAXED = {"reassoc", "contract", "nsz", "arcp"}
+
+
+class _OptionalCache(FunctionCache):
+    """Compiled code on disk, which saves time and is never the reason why something fails."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """None, so that it is compiled, where nothing is kept or what is kept cannot be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            # A file that was cut off would stand in the way of the next one.
+            with contextlib.suppress(Exception):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """A full disk keeps nothing: it is compiled again at the next start."""
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
 
 
 def njit(function: F) -> F:
@@ -37,4 +58,8 @@ def njit_relaxed_inline(function: F) -> F:
 
 
 def _compiled(function: F, **options: Any) -> F:
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+    compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    # No folder takes files, not even for a moment: then there is no cache.
+    with contextlib.suppress(RuntimeError):
+        compiled._cache = _OptionalCache(function)
+    return cast(F, compiled)

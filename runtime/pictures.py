@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.errors import DecdecError
-from runtime.store.oserrors import translated
+from runtime.store import atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +36,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write it as its name says; DecdecError where that fails."""
-    with translated(path, f"Drawing {path.name}"):
-        figure.savefig(path, dpi=DOTS_PER_INCH)
+    """Write it as its name says, whole or not at all; DecdecError where that fails."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=path.suffix[1:].lower(), dpi=DOTS_PER_INCH)
+    atomic.write_bytes(path, drawn.getvalue())

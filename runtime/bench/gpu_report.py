@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.bench.table import Row, Table, markdown, same_columns
+from runtime.store import atomic
 
 Section = Callable[[], Iterable[Row]]
 
@@ -68,11 +69,11 @@ class GpuReport:
 
     def write(self) -> None:
         """Both files, whole."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         names = ("about", "rows", "failures", "seconds")
         document = {name: getattr(self, name) for name in names}
-        (self.folder / f"{self.name}.json").write_text(json.dumps(document, indent=1, default=str) + "\n")
-        (self.folder / f"{self.name}.md").write_text(self._markdown())
+        text = json.dumps(document, indent=1, default=str) + "\n"
+        atomic.write_bytes(self.folder / f"{self.name}.json", text.encode())
+        atomic.write_bytes(self.folder / f"{self.name}.md", self._markdown().encode())
 
     def tables(self) -> list[Table]:
         """A table for every section that has rows."""

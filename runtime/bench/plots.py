@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.bench.table import Row, Table
-from runtime.store.oserrors import translated
+from runtime.store import atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,6 +76,7 @@ def blank(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as its name's ending says. Raises DecdecError for a full disk."""
-    with translated(path, f"Drawing {path.name}"):
-        figure.savefig(path)
+    """Write a figure as its name's ending says, whole or not at all. Raises DecdecError for a full disk."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=path.suffix[1:])
+    atomic.write_bytes(path, drawn.getvalue())

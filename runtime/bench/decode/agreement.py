@@ -34,6 +34,7 @@ from runtime.model.weights import FINAL_NORM, norm_weight
 from runtime.progress import JobContext
 from runtime.protocol.commands import LOSSLESS, Load
 from runtime.protocol.events import KChunk
+from runtime.store import atomic
 from runtime.text import Tokenizer
 
 STEPS, PROMPT = 512, 32
@@ -57,8 +58,7 @@ def main() -> None:
         rows = list(all_rows(arguments.model, arguments.bases, text))
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     result = {"date": str(date.today()), "device": device, "rows": rows}
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "gpu-agreement.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    atomic.write_bytes(arguments.out / "gpu-agreement.json", (json.dumps(result, indent=1) + "\n").encode())
 
 
 def all_rows(model: str, bases: list[str], text: str) -> Iterator[Row]:

@@ -25,6 +25,7 @@ from runtime.generation import settings
 from runtime.generation.engine import Engine
 from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import Message, Sampling
+from runtime.store import atomic
 from runtime.text import PromptBuilder, Tokenizer
 from runtime.text.endings import end_ids
 
@@ -142,9 +143,10 @@ def write(out: Path, about: Mapping[str, Any], rows: Sequence[Row]) -> None:
     facts = ", ".join(f"{key} {value}" for key, value in about.items())
     table = Table("lookup", "Prompt lookup decoding", list(rows), list(NOTES))
     heading, _, rest = markdown(table).partition("\n")
-    out.with_suffix(".md").write_text(f"{heading.removeprefix('#')}\n\n{facts}.\n{rest}")
+    text = f"{heading.removeprefix('#')}\n\n{facts}.\n{rest}"
+    atomic.write_bytes(out.with_suffix(".md"), text.encode())
     document = {"about": dict(about), **table.as_json()}
-    out.with_suffix(".json").write_text(json.dumps(document, indent=1) + "\n")
+    atomic.write_bytes(out.with_suffix(".json"), (json.dumps(document, indent=1) + "\n").encode())
 
 
 def main() -> None:

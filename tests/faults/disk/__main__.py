@@ -15,6 +15,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=())
+    parser.add_argument("--heavy", action="store_true", help="the actions that need weights, with torch")
     parser.add_argument("--no-mounts", action="store_true", help="as where nothing may be mounted")
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
@@ -22,7 +23,11 @@ def main() -> int:
     from tests.faults.disk.actions import LIGHT
     from tests.faults.disk.sweep import Sweep, report
 
-    chosen = [each for each in LIGHT if not given.only or each.__name__ in given.only]
+    actions = LIGHT
+    if given.heavy:
+        from tests.faults.disk.heavy import HEAVY as actions  # noqa: N811 - one or the other
+
+    chosen = [each for each in actions if not given.only or each.__name__ in given.only]
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         sweep = Sweep(Path(folder).resolve(), given.rounds, given.seed, mounts)
         try:

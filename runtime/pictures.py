@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from runtime.errors import DecdecError
 from runtime.store import atomic
+from runtime.store.oserrors import translated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,6 +38,9 @@ def new_figure(width: float, height: float) -> Figure:
 
 def save(figure: Figure, path: Path) -> None:
     """Write it as its name says, whole or not at all; DecdecError where that fails."""
+    with translated(path, f"Drawing {path.name}"):
+        # A folder that was mistyped is not made.
+        path.parent.stat()
     drawn = io.BytesIO()
     figure.savefig(drawn, format=path.suffix[1:].lower(), dpi=DOTS_PER_INCH)
     atomic.write_bytes(path, drawn.getvalue())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import textwrap
 import tomllib
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ from runtime.errors import DecdecError
 
 LOCK_S = 2.0
 WIDTH = 100
+MAX_BYTES = 1 << 20
+# TOML's parsers take longer than the square of the parts of a name.
+_DEEP = re.compile(r"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){100}")
 _HEAD = """\
 # Settings of decdec-chat, read when it starts. A line that begins with # does not count.
 # What is changed in the chat is changed here, and nothing else: comments and order stay.
@@ -40,7 +44,7 @@ def load() -> tuple[Settings, str]:
     """
     path = locations.settings_file()
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = read(path)[1]
     except FileNotFoundError:
         return _converted()
     except OSError as error:
@@ -49,6 +53,21 @@ def load() -> tuple[Settings, str]:
         return Settings(), _set_aside(path, error)
     settings, problems = checked(raw)
     return settings, " ".join(problems)
+
+
+def read(path: Path) -> tuple[str, dict[str, Any]]:
+    """A file's text and what it says. ValueError where it is no TOML, or far more than settings are."""
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES >> 10} kB")
+    text = data.decode("utf-8")
+    if _DEEP.search(text):
+        raise ValueError("a name in it has too many parts")
+    try:
+        return text, tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def keep(before: Settings, after: Settings) -> str:
@@ -69,6 +88,8 @@ def keep(before: Settings, after: Settings) -> str:
         return f"Settings could not be saved ({_reason(error, path)}): {path}."
     except DecdecError as error:
         return error.sentence
+    except (ValueError, RecursionError) as error:
+        return f"Settings could not be saved ({error}): {path}."
 
 
 def begin() -> None:
@@ -113,8 +134,7 @@ def _usual(option: Option) -> str:
 def _present(path: Path) -> tuple[str, str]:
     """The file's text, or a new one's, and what was wrong with the file."""
     try:
-        text = path.read_bytes().decode("utf-8")
-        tomllib.loads(text)
+        text, _ = read(path)
     except FileNotFoundError:
         return template(), ""
     except ValueError as error:

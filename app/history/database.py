@@ -9,12 +9,16 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from app.history import schema
+from app.history import rows, schema
 from runtime.errors import DecdecError
 from runtime.store.oserrors import FULL, full_words, looks_full
 
 # As long as the screen may stand still when another program writes at this very moment.
 BUSY_S = 0.25
+# Of a text in the file; an answer has a few megabytes at the most.
+MAX_VALUE_BYTES = 64 << 20
+# Steps of SQLite's machine in one use, about a second: a damaged tree of pages can be endless.
+MAX_STEPS, _STEPS_AT_ONCE = 40_000_000, 100_000
 _LATER = "the chat goes on, and it is tried again at the next change"
 _REASONS = {
     sqlite3.SQLITE_BUSY: "another program is writing to them",
@@ -22,6 +26,8 @@ _REASONS = {
     sqlite3.SQLITE_READONLY: "their file or folder is read-only",
     sqlite3.SQLITE_PERM: "their file may not be used",
     sqlite3.SQLITE_CANTOPEN: "their file cannot be opened",
+    sqlite3.SQLITE_INTERRUPT: "it takes too long, so their file is damaged or far too large",
+    sqlite3.SQLITE_TOOBIG: "a text in their file is too large",
     sqlite3.SQLITE_IOERR: "their disk could not be used (disk I/O error)",
 }
 # What SQLite says when the disk has no room, in the middle of a write, and for its own small files.
@@ -40,6 +46,7 @@ class Database:
         self.full_text = False
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
+        self._steps = 0
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
@@ -85,6 +92,7 @@ class Database:
         self._make()
         connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
         self._file = _identity(self.path)
+        connection.set_progress_handler(self._step, _STEPS_AT_ONCE)
         try:
             self.full_text = _prepare(connection)
         except BaseException:
@@ -102,12 +110,21 @@ class Database:
         with contextlib.suppress(FileExistsError):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
+    def _step(self) -> bool:
+        """Called now and then; whether it is enough."""
+        self._steps += _STEPS_AT_ONCE
+        return self._steps > MAX_STEPS
+
     @contextlib.contextmanager
     def _telling(self, what: str, fix: str = "") -> Iterator[None]:
+        self._steps = 0
         try:
             yield
         except sqlite3.Error as error:
             raise self._told(what, fix, error) from error
+        except UnicodeDecodeError as error:
+            # SQLite's own words quote a damaged name.
+            raise self._replaced(error) from error
         except OSError as error:
             why = full_words(self.path, error.errno) if error.errno in FULL else _plainly(self.path, error)
             raise DecdecError(what, why, fix) from error
@@ -129,7 +146,7 @@ class Database:
         self.close()
         return DecdecError("The search index was damaged", "", "it is built again at the next search")
 
-    def _replaced(self, error: sqlite3.Error) -> DecdecError:
+    def _replaced(self, error: Exception) -> DecdecError:
         """Set the damaged file aside, unless another program has done that."""
         self.close()
         if _identity(self.path) != self._file:
@@ -172,10 +189,16 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _prepare(connection: sqlite3.Connection) -> bool:
     """Settings of a connection and the newest tables; whether there is a full-text index."""
-    connection.row_factory = sqlite3.Row
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    connection.row_factory = rows.read
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+    # The file may have been changed by anything: its own functions and sizes are not believed.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = NORMAL")
     schema.migrate(connection)
+    schema.check(connection)
     # Some file systems cannot have it; then every change is one write more.
     with contextlib.suppress(sqlite3.OperationalError):
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":

@@ -15,6 +15,33 @@ _TURNS = """SELECT * FROM turns JOIN texts ON texts.turn = turns.number
     WHERE conversation = ? ORDER BY turns.number"""
 
 
+_NUMBERS = frozenset({
+    "number", "conversation", "turn", "position", "shown", "messages", "created", "updated", "deleted",
+    "dropped_messages", "indexed",
+})  # fmt: skip
+_TEXTS = frozenset({
+    "id", "title", "heading", "system_prompt", "model", "parent", "state", "question", "answer",
+    "finish_reason", "failure", "stats", "text",
+})  # fmt: skip
+# Seconds of the year 9999, which no date of a calendar exceeds.
+_MAX_NUMBER = 253_402_300_799
+
+
+def read(cursor: sqlite3.Cursor, values: tuple[object, ...]) -> sqlite3.Row:
+    """A row whose columns have their own types: SQLite keeps what it is given, from anybody."""
+    named = zip(cursor.description, values, strict=True)
+    return sqlite3.Row(cursor, tuple(_typed(each[0], value) for each, value in named))
+
+
+def _typed(column: str, value: object) -> object:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if value is None or column not in _NUMBERS:
+        return value if value is None or isinstance(value, str) or column not in _TEXTS else str(value)
+    usable = isinstance(value, int | float) and abs(value) <= _MAX_NUMBER
+    return value if usable else 0
+
+
 def storable(text: str) -> str:
     """The text, with what no file can hold (half of a surrogate pair) as question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")

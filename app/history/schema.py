@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 
 from runtime.errors import DecdecError
@@ -57,6 +58,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 # Its rows are numbered as turns are; a conversation's title stands under its number with a minus sign.
 _INDEX = "CREATE VIRTUAL TABLE search USING fts5(words, tokenize = 'ascii', prefix = '1 2')"
+_INDEX_PARTS = frozenset(f"search_{part}" for part in ("data", "idx", "content", "docsize", "config"))
+_OWN = ("table", _INDEX)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -76,6 +79,34 @@ def migrate(connection: sqlite3.Connection) -> None:
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+class ForeignError(sqlite3.DatabaseError):
+    """The file holds something that this program never puts there, or lacks a part: a table, a trigger."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Refuse a file whose tables, indexes, views and triggers are not exactly those of this version.
+
+    Triggers and views are programs, which would run at the next change or list. Raises ForeignError.
+    """
+    with contextlib.closing(sqlite3.connect(":memory:")) as clean:
+        for statement in (each for migration in MIGRATIONS for each in migration):
+            clean.execute(statement)
+        wanted = _parts(clean)
+    found = _parts(connection)
+    index = {name: found.pop(name) for name in [*found] if name == "search" or name in _INDEX_PARTS}
+    odd = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+    if odd or not {each[0] for each in index.values()} <= {"table"} or index.get("search", _OWN) != _OWN:
+        raise ForeignError(f"{(odd or ['search'])[0][:40]!r} in it is not as this program makes it")
+
+
+def _parts(connection: sqlite3.Connection) -> dict[str, tuple[str, str]]:
+    """Kind and text of everything in a file by its name, but for what SQLite adds by itself."""
+    rows = connection.execute("SELECT name, type, sql FROM sqlite_master")
+    return {name: (kind, sql) for name, kind, sql in rows if not name.startswith("sqlite_")}
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -120,5 +151,5 @@ def _drop_by_force(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA writable_schema = ON")
     connection.execute("DELETE FROM sqlite_master WHERE name = 'search'")
     connection.execute("PRAGMA writable_schema = RESET")
-    for part in ("data", "idx", "content", "docsize", "config"):
-        connection.execute(f"DROP TABLE IF EXISTS search_{part}")
+    for part in _INDEX_PARTS:
+        connection.execute(f"DROP TABLE IF EXISTS {part}")

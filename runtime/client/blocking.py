@@ -15,7 +15,7 @@ from runtime.client import process
 from runtime.errors import DecdecError, Interrupted
 from runtime.protocol.commands import Command, Quit, SetSlowdown, Stop
 from runtime.protocol.events import Done, Event, Failed, Loaded
-from runtime.protocol.lines import decode_event, encode
+from runtime.protocol.lines import decode_event, encode, lines_of
 
 POLL_S = 0.1
 QUIT_GRACE_S = 5.0
@@ -176,7 +176,7 @@ class _Worker:
 
     def _read(self) -> None:
         try:
-            for line in self._stdout:
+            for line in lines_of(self._stdout):
                 self._events.put(decode_event(line))
         except DecdecError as error:
             self._events.put(Failed("worker", error.what, error.why, error.fix))

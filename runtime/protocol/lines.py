@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import IO, TypeVar
 
 import msgspec
 
@@ -31,6 +32,14 @@ def encode(message: Command | Event) -> bytes:
         return text.encode("utf-8", "replace") + b"\n"
 
 
+def lines_of(stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a stream; of one that is too long only the beginning, which no decoder takes."""
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        yield line
+        while len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+            line = stream.readline(MAX_LINE_BYTES + 1)
+
+
 def decode_command(line: bytes) -> Command:
     """A command from a line; raises DecdecError on anything malformed."""
     return _decode(_commands, line, "command")
@@ -46,5 +55,5 @@ def _decode(decoder: msgspec.json.Decoder[T], line: bytes, kind: str) -> T:
         raise DecdecError(f"A {kind} of {len(line)} bytes was refused", f"the limit is {MAX_LINE_BYTES}")
     try:
         return decoder.decode(line)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise DecdecError(f"A {kind} could not be read", str(error)) from error

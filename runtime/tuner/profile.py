@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 import torch
 
+from kernels.dec.chunks import CHUNK
 from runtime.machine import driver_version, processor_name
 from runtime.protocol.events import SlowdownPoint
 from runtime.store.atomic import write_json
@@ -87,6 +88,9 @@ class Profile(msgspec.Struct, frozen=True):
         starts = [point.slowdown_pct for point in self.path]
         if not starts or starts[0] != 0 or starts != sorted(starts):
             raise ValueError("the path must begin at 0 and ascend")
+        tables = [point.k_chunk for point in (*self.path, *self.detents)]
+        if not all(0 <= k <= CHUNK for table in tables for k in msgspec.structs.astuple(table)):
+            raise ValueError(f"a table corrects 0 to {CHUNK} channels of {CHUNK}")
 
 
 def write_profile(profile: Profile) -> Path:

@@ -8,10 +8,11 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import IO
 
 from runtime.errors import DecdecError
 from runtime.protocol.commands import Command, Quit, SetSlowdown, Stop
-from runtime.protocol.lines import MAX_LINE_BYTES, decode_command
+from runtime.protocol.lines import decode_command, lines_of
 
 # How long work may go on without looking at its stop flag after the front end is gone.
 ORPHAN_GRACE_S = 10.0
@@ -82,14 +83,18 @@ class Inbox:
                 self._open.append(task)
                 self._tasks.put(task)
 
+    def read(self, stream: IO[bytes]) -> None:
+        """Take every command of a stream, until it ends; what is none is told."""
+        for line in lines_of(stream):
+            try:
+                self.accept(decode_command(line))
+            except DecdecError as error:
+                self._on_error(error)
+
     def _read(self) -> None:
         # Unbuffered by the interpreter: a reader that holds stdin's lock would hold up its shutdown.
         with os.fdopen(os.dup(sys.stdin.fileno()), "rb") as stream:
-            while line := stream.readline(MAX_LINE_BYTES + 1):
-                try:
-                    self.accept(decode_command(line))
-                except DecdecError as error:
-                    self._on_error(error)
+            self.read(stream)
         self.accept(Quit())
         leave = threading.Timer(ORPHAN_GRACE_S, os._exit, (1,))
         leave.daemon = True

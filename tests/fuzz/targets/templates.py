@@ -99,21 +99,9 @@ SIZES = """
 {{ range(99999)|map('string')|sum(start='') }}
 {% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}
 {% for a in range(99999) %}{{ 'x' * 100000 }}{% endfor %}
-{% set ns = namespace(s='ab') %}{% for a in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}{{ ns.s|length }}
+{% set ns = namespace(s='ab') %}{% for a in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}
 {% set ns = namespace(s='ab') %}{% for a in range(60) %}{% set ns.s = ns.s + ns.s %}{% endfor %}
 {% set ns = namespace(s=12345) %}{% for a in range(60) %}{% set ns.s = ns.s * ns.s %}{% endfor %}{{ ns.s }}
-{% set ns = namespace(l=[1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}
-{% set ns = namespace(l=[1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l|tojson }}
-{% set ns = namespace(l=[1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l|string }}
-{% set ns = namespace(l=[1], m=[1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% set ns.m = [ns.m, ns.m] %}{% endfor %}{{ ns.l == ns.m }}
-{% set ns = namespace(l=[1], m=[1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% set ns.m = [ns.m, ns.m] %}{% endfor %}{{ ns.l is eq ns.m }}
-{% set ns = namespace(l=(1,)) %}{% for a in range(60) %}{% set ns.l = (ns.l, ns.l) %}{% endfor %}{{ {ns.l: 1} }}
-{% set ns = namespace(l=(1,)) %}{% for a in range(60) %}{% set ns.l = (ns.l, ns.l) %}{% endfor %}{{ messages[0][ns.l] }}
-{% set ns = namespace(l=[1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ 'x' ~ ns.l }}
-{% set ns = namespace(l=[1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ '%s' % (ns.l,) }}
-{% set ns = namespace(l=[1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ '{}'.format(ns.l) }}
-{% set ns = namespace(l=[1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ''.join(ns.l) }}
-{% set ns = namespace(l=[1]) %}{% for a in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ raise_exception(ns.l) }}
 {% set ns = namespace(l=[1]) %}{% for a in range(99999) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}
 {% set ns = namespace(l=[1]) %}{% for a in range(99999) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l|tojson }}
 {% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}
@@ -131,6 +119,29 @@ SIZES = """
 {% for x in messages %}{% for y in ('x' * 8000000) %}{{ y }}{% endfor %}{% endfor %}
 """
 
+# What Python walks over in one step where it stands twice in each of sixty lists.
+_TWICE = """
+{{ ns.l }}
+{{ ns.l|tojson }}
+{{ ns.l == ns.m }}
+{{ ns.l is eq ns.m }}
+{{ {ns.l: 1} }}
+{{ messages[0][ns.l] }}
+{{ 'x' ~ ns.l }}
+{{ '%s' % (ns.l,) }}
+{{ '{}'.format(ns.l) }}
+{{ ''.join(ns.l) }}
+{{ raise_exception(ns.l) }}
+"""
+_SIXTY = (
+    "{% set ns = namespace(l=(1,), m=(1,)) %}{% for a in range(60) %}"
+    "{% set ns.l = (ns.l, ns.l) %}{% set ns.m = (ns.m, ns.m) %}{% endfor %}"
+)
+_HOSTILE = [
+    *(line for text in (ATTRIBUTES, SIZES) for line in text.strip().splitlines()),
+    *(_SIXTY + line for line in _TWICE.strip().splitlines()),
+]
+
 WELL = [
     GEMMA,
     LLAMA3,
@@ -138,7 +149,8 @@ WELL = [
     QWEN3_THINKING,
     "{% for m in messages|selectattr('role', 'equalto', 'user')|map(attribute='content')|list %}"
     "{{ loop.index0 ~ ': ' ~ m.strip().split('\\n')[-1]|trim|tojson(indent=2) }}"
-    "{% generation %}{{ '%s-%03d' % (m, 5) }}{% endgeneration %}{% break %}{% endfor %}{{ strftime_now('%Y') }}",
+    "{% generation %}{{ '%s-%03d' % (m, 5) }}{% endgeneration %}{% break %}{% endfor %}"
+    "{{ strftime_now('%Y') }}",
     "{% set ns = namespace(first=true) %}{% macro f(x, y=[]) %}{{ x|default('n', true) }}{% endmacro %}"
     "{{ f('a') ~ (messages|length) ~ messages[1:]|length ~ messages[-1]['content'][:3]|replace('a', 'b') }}"
     "{{ dict(a=1)|dictsort|list ~ {'k': 1}.items()|list ~ messages|last|items|list }}",
@@ -147,7 +159,6 @@ WELL = [
 
 def seeds(folder: Path) -> list[bytes]:
     """Templates of models, and one for each way out or to the machine's limits that is known."""
-    hostile = [line for text in (ATTRIBUTES, SIZES) for line in text.strip().splitlines()]
     long = ["{{ a }}" * 14_000, "{{ " + "(" * 30_000, "{{ " + "-" * 30_000 + "1 }}", "{% if a %}" * 9_000]
     long += [
         "{{ " + "[" * 500 + "]" * 500 + " }}",
@@ -161,7 +172,7 @@ def seeds(folder: Path) -> list[bytes]:
         "{{ " + "9" * 90_000 + " }}",
     ]
     long += ["{{ " + "a~" * 10_000 + "a }}", "{% raw %}" * 9_000, "{{ '" + "\\u0041" * 10_000 + "' }}"]
-    return [text.encode() for text in [*WELL, *hostile, *long]]
+    return [text.encode() for text in [*WELL, *_HOSTILE, *long]]
 
 
 def check(data: bytes, folder: Path) -> None:
@@ -169,8 +180,7 @@ def check(data: bytes, folder: Path) -> None:
     (folder / "chat_template.jinja").write_bytes(data)
     try:
         text = ChatTemplate.from_folder(folder, "<s>").render(CHAT)
-    except DecdecError as error:
-        assert "\n" not in error.sentence
+    except DecdecError:
         return
     assert "<class '" not in text
 
@@ -179,9 +189,6 @@ def mutate(data: bytes, random: Random) -> bytes:
     """Bytes changed, or a piece of one template put into another."""
     if random.random() < 0.4:
         return mutate_bytes(data, random)
-    other = random.choice(_PIECES)
+    other = random.choice(_HOSTILE).encode()
     at = data.find(b"}", random.randrange(len(data) + 1)) + 1
     return data[:at] + other + data[at:]
-
-
-_PIECES = [line.encode() for text in (ATTRIBUTES, SIZES) for line in text.strip().splitlines()]

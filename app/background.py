@@ -78,6 +78,8 @@ class Background:
 
     def __init__(self, on_change: Callable[[Pull | None], None]) -> None:
         self.pulls = Pulls(records.unfinished())
+        for pull in self.pulls:
+            pull.here = removal.bytes_of_pull(pull)
         # Results of jobs that are dear and stay true as long as a model's files do.
         self.known: dict[str, dict[str, Any]] = {}
         self._on_change = on_change
@@ -145,7 +147,8 @@ class Background:
             self._on_change(None)
 
     def _ended(self, pull: Pull) -> None:
-        refused = pull.refused and not removal.bytes_of_pull(pull)
+        pull.here = removal.bytes_of_pull(pull)
+        refused = pull.refused and not pull.here
         if refused or pull.state in (PullState.READY, PullState.CANCELLED):
             records.forget(pull)
         if refused and pull.imported:

@@ -116,9 +116,8 @@ def _of_pull(pull: Pull) -> Facts:
     if pull.problem:
         rows.append(("Problem", one_line(pull.problem)))
     if pull.state in (PullState.PAUSED, PullState.FAILED):
-        rows.append(
-            ("On disk", "what was made is kept" if pull.imported else "what was fetched and made is kept")
-        )
+        kept = "what was made is kept" if pull.imported else "what was fetched and made is kept"
+        rows.append(("On disk", f"{format.size(pull.here)}: {kept}" if pull.here else kept))
     return tuple(rows)
 
 

@@ -31,7 +31,7 @@ class PullState(Enum):
 class Pull:
     """One model. `source`: what it is prepared from, as a person types it; `name`: its name in the store.
 
-    `after`: what becomes of it once its work has stopped.
+    `after`: what becomes of it once its work has stopped. `here`: bytes of it on disk while it rests.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Pull:
     progress: JobProgress = field(default_factory=JobProgress)
     problem: str = ""
     after: PullState = PullState.PAUSED
+    here: int = 0
     # It failed before it had begun with anything.
     refused: bool = False
 

@@ -28,7 +28,7 @@ def next_url(url: str, location: str, doing: str) -> str:
         raise _refused(doing, f"{new.scheme[:20]} is not http or https")
     if not location.strip() or not is_valid(target):
         raise _refused(doing, "it has no valid address")
-    inside = _is_loopback(old.hostname or "") and _is_loopback(new.hostname)
+    inside = _is_loopback(old.hostname or "") and _is_loopback(new.hostname or "")
     if old.scheme == "https" and new.scheme == "http" and not inside:
         raise _refused(doing, f"it leads from https to http at {host(target)}")
     if new.username is not None or new.password is not None:

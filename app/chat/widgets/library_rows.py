@@ -133,8 +133,11 @@ def _extras(row: OfferRow) -> list[str]:
 
 
 def _resting(pull: Pull) -> str:
-    """`paused at Download, 43 %`."""
-    newest = pull.newest
-    if newest is None or not newest.total:
-        return pull.stage
-    return f"{pull.stage} at {format.step_title(newest.step)}, {100 * newest.done // newest.total} %"
+    """`paused at Download, 43 %, 40.1 MB on disk`; the last part alone where an earlier run began it."""
+    newest, parts = pull.newest, [pull.stage]
+    if newest is not None and newest.total:
+        parts[0] += f" at {format.step_title(newest.step)}"
+        parts.append(f"{100 * newest.done // newest.total} %")
+    if pull.here:
+        parts.append(f"{format.size(pull.here)} on disk")
+    return ", ".join(parts)

@@ -190,9 +190,12 @@ async def test_a_failed_pull_tells_why_and_is_tried_again(worker):
 
 async def test_the_next_start_offers_to_go_on():
     records.keep(Pull(OTHER.name, OTHER.name))
+    with store.building(OTHER.name) as staging:
+        (staging / "part").write_bytes(b"x" * 5000)
     async with running() as (app, pilot):
         assert any("not fetched to the end" in note for note in notes(app))
         await at_models(app, pilot, f"pull:{OTHER.name}")
+        assert "paused, 5.00 kB on disk" in text(app)
         await pilot.press("enter")
         await until(pilot, lambda: any("is ready" in note for note in notes(app)))
 

@@ -94,6 +94,14 @@ def pull(state, problem="", done=0):
     return PullRow(made)
 
 
+def test_of_what_rests_it_is_told_how_much_is_there():
+    resting = pull(PullState.PAUSED, done=43)
+    assert dict(facts(resting))["On disk"] == "what was fetched and made is kept"
+    resting.pull.here = 43_100_000
+    assert dict(facts(resting))["On disk"] == "43.1 MB: what was fetched and made is kept"
+    assert "On disk" not in dict(facts(pull(PullState.RUNNING, done=43)))
+
+
 @pytest.mark.parametrize(
     ("row", "words", "expected"),
     [

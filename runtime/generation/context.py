@@ -49,11 +49,21 @@ class ContextWindow:
     def _shorten(
         self, head: list[Message], turns: list[Message], dropped: int, prompt: Prompt, wanted: int
     ) -> tuple[Prompt, int]:
-        """Begin at a later question, until `wanted` tokens are enough or only the last question is left."""
-        for start in _questions(turns, dropped):
-            prompt, dropped = self._builder.build([*head, *turns[start:]]), start
-            if len(prompt.ids) <= wanted:
-                break
+        """Begin at the earliest later question from which `wanted` tokens are enough, else at the last one.
+
+        From the end, by twice as many questions each time, then by halves: what is rendered is never much
+        longer than the context, however long the conversation is.
+        """
+        starts = _questions(turns, dropped)
+        fits, step = len(starts), 1
+        low = 0
+        while low < fits:
+            at = max(fits - step, low) if step else (low + fits) // 2
+            tried = self._builder.build([*head, *turns[starts[at] :]])
+            if len(tried.ids) <= wanted or at == len(starts) - 1:
+                prompt, dropped, fits, step = tried, starts[at], at, step * 2
+            else:
+                low, step = at + 1, 0
         if len(prompt.ids) >= self._limit:
             raise _too_long(len(prompt.ids), self._limit)
         return prompt, dropped

@@ -41,9 +41,9 @@ def attend(
 ) -> None:
     """Collect qkv, normalise and rotate, write K and V at `position`, attend to positions first..position.
 
-    y [q + k + v]; keys float32 [kv_heads, head_dim, stride] (head_dim a multiple of 8), values float32
-    [kv_heads, context, head_dim]; cos, sin [context, rotary / 2]; scores float32 [>= position + 1] scratch;
-    x float32 and x_bf16 [q]: the input of o, times inverse_columns where o has such factors.
+    y [q + k + v]; keys float32 [kv_heads, head_dim, stride], values float32 [kv_heads, context, head_dim];
+    cos, sin [context, rotary / 2]; scores float32 [>= position + 1] scratch; x float32 and x_bf16 [q]: the
+    input of o, times inverse_columns where o has such factors.
     """
     kv_heads, dim, stride = keys.shape
     collect(y, correction, bias, scratch)
@@ -137,9 +137,10 @@ def _scores(
 ) -> None:
     """out[out_at + t] = scale * sum over i of q[q_at + i] * keys[key_at + i * stride + t]; eight i a pass."""
     n, o, s = U(count), U(out_at), U(stride)
+    whole = U(dim - dim % 8)
     for t in range(n):
         out[o + t] = _ZERO
-    for i in range(U(0), U(dim), U(8)):
+    for i in range(U(0), whole, U(8)):
         p = U(q_at) + i
         a, b, c, d = q[p] * scale, q[p + U(1)] * scale, q[p + U(2)] * scale, q[p + U(3)] * scale
         e, f, g, h = q[p + U(4)] * scale, q[p + U(5)] * scale, q[p + U(6)] * scale, q[p + U(7)] * scale
@@ -150,6 +151,10 @@ def _scores(
             low = a * keys[ra + t] + b * keys[rb + t] + c * keys[rc + t] + d * keys[rd + t]
             high = e * keys[re + t] + f * keys[rf + t] + g * keys[rg + t] + h * keys[rh + t]
             out[o + t] += low + high
+    for i in range(whole, U(dim)):
+        a, ra = q[U(q_at) + i] * scale, U(key_at) + i * s
+        for t in range(n):
+            out[o + t] += a * keys[ra + t]
 
 
 @njit_relaxed

@@ -8,7 +8,9 @@ from kernels.cpu.norms import collect, narrow
 from kernels.cpu.scalars import exp32
 from kernels.jit import njit_relaxed
 
-_ONE, _TWO = np.float32(1.0), np.float32(2.0)
+_ZERO, _ONE, _TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
+# Below, e^-g is clamped and silu(g) = g e^g would come out too large; it is 0 in float32 there.
+_LOWEST = np.float32(-87.0)
 _GELU_A, _GELU_B = np.float32(0.7978845608028654), np.float32(0.044715)
 
 
@@ -37,5 +39,6 @@ def gate(
     else:
         for i in range(n):
             g = scratch[i]
-            x[i] = g / (_ONE + exp32(-g)) * scratch[n + i]
+            part = g / (_ONE + exp32(-g)) if g >= _LOWEST else g * _ZERO
+            x[i] = part * scratch[n + i]
     narrow(x, inverse_columns, x_bf16)

@@ -21,11 +21,14 @@ def collect(y: np.ndarray, correction: np.ndarray, bias: np.ndarray, out: np.nda
 
 @njit_relaxed
 def normalise(x: np.ndarray, weight: np.ndarray, eps: np.float32, out: np.ndarray) -> None:
-    """RMSNorm of one vector, out = x / rms(x) * weight; out may be x."""
+    """RMSNorm of one vector, out = x / rms(x) * weight; out may be x.
+
+    NaN where the sum of squares is not finite: x / infinity would be zeros, which look sound.
+    """
     total = np.float32(0.0)
     for i in range(x.size):
         total += x[i] * x[i]
-    factor = np.float32(1.0) / np.sqrt(total / np.float32(x.size) + eps)
+    factor = np.float32(1.0) / np.sqrt(total / np.float32(x.size) + eps) + total * np.float32(0.0)
     for i in range(x.size):
         out[i] = x[i] * factor * weight[i]
 

@@ -6,11 +6,15 @@ import torch
 
 # Above this many tokens a dequantised panel and a dense product are faster than the weight-only op.
 PANEL_TOKENS = 24
+# What torch's ops take at once. Its int8 product does not check it: it reads past the ends of other rows, and
+# gives anything or crashes.
+INT8_COLUMNS = 16
+INT4_ROWS = 16
 
 
 def int8_product(x: torch.Tensor, q: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     """x [tokens, n_in] times (q * scale)^T ; q int8 [n_out, n_in], scale [n_out]; all bf16."""
-    if x.shape[0] <= PANEL_TOKENS:
+    if x.shape[0] <= PANEL_TOKENS and q.shape[1] % INT8_COLUMNS == 0:
         return torch._weight_int8pack_mm(x, q, scale)
     return torch.nn.functional.linear(x, q.to(x.dtype)) * scale
 

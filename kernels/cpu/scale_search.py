@@ -19,7 +19,8 @@ def best_scales(
     rows float32 [n, n_in]; largest, out float32 [n] (positive); factors float32 [candidates].
     """
     for r in range(rows.shape[0]):
-        row, lowest = rows[r], _INFINITE
+        # Where errors overflow no candidate is better than another, and none would be written.
+        row, lowest, out[r] = rows[r], _INFINITE, largest[r]
         for j in range(factors.size):
             scale = largest[r] * factors[j]
             inverse, total = _ONE / scale, _ZERO

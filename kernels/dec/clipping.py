@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from kernels.dec.group_loops import best_ranges
+from kernels.dec.limits import require_sound
 from kernels.dec.rtn import GROUP, GroupCodes, group_count
 
 # Shares of a group's range that are tried, the whole one first.
@@ -20,8 +21,7 @@ def quantise_clipped(
     importance: float32 [n_in], not negative; what a squared error in a column costs. One code means 0.
     """
     weight = weight.float().contiguous()
-    if not torch.isfinite(weight).all():
-        raise ValueError("the weight holds a value that is not finite")
+    require_sound(weight)
     n_out, n_in = weight.shape
     step, lowest = np.empty((2, n_out, group_count(n_in, group)), np.float32)
     top = np.float32(2**bits - 1)

@@ -13,6 +13,11 @@ from kernels.dec.rtn import GroupCodes
 OP_GROUPS = (256, 128, 64, 32)
 
 
+def has_int4_op_group(n_in: int, group: int) -> bool:
+    """Whether a group of the op divides both the stored group and n_in."""
+    return any(group % candidate == 0 and n_in % candidate == 0 for candidate in OP_GROUPS)
+
+
 def int4_op_group(n_in: int, group: int) -> int:
     """Largest group of the op that divides both the stored group and n_in; ValueError when there is none."""
     for candidate in OP_GROUPS:

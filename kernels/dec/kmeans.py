@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from kernels.dec import kmeans_loops as loops
+from kernels.dec.limits import require_sound
 from kernels.dec.table import TableCodes
 from kernels.dec.table_steps import in_whole_steps
 from kernels.int8x.pool import for_tiles
@@ -28,7 +29,8 @@ def cluster_rows(values: torch.Tensor, weights: torch.Tensor, k: int) -> torch.T
     Weights are not negative; a row whose weights are all zero has equal ones. Rows of fewer than k values
     repeat some. ValueError for values and weights that are not finite.
     """
-    if not bool(torch.isfinite(values).all() and (torch.isfinite(weights) & (weights >= 0)).all()):
+    require_sound(values)
+    if not bool((torch.isfinite(weights) & (weights >= 0)).all()):
         raise ValueError("values and weights must be finite, weights not negative")
     x, w = values.float().contiguous().numpy(), weights.float().contiguous().numpy()
     centres = np.empty((x.shape[0], k))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
+from kernels.dec.limits import require_sound
+
 GROUP = 128
 
 
@@ -48,8 +50,7 @@ def group_count(n_in: int, group: int) -> int:
 def quantise_rtn(weight: torch.Tensor, bits: int, group: int = GROUP) -> GroupCodes:
     """Round weight [n_out, n_in] (finite); the end codes lie at a group's extremes (or at 0, if beyond)."""
     weight = weight.float()
-    if not torch.isfinite(weight).all():
-        raise ValueError("the weight holds a value that is not finite")
+    require_sound(weight)
     low, high = _group_extremes(weight, group)
     low, high = low.clamp_(max=0), high.clamp_(min=0)
     step = (high - low) / (2**bits - 1)

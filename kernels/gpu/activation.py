@@ -12,6 +12,12 @@ import triton.language as tl
 
 
 @triton.jit
+def inverse_rms(squares: tl.tensor, columns: tl.tensor, eps: tl.tensor) -> Any:
+    """1 / rms by a sum of squares of so many values; NaN where it is not finite, for 0 would look sound."""
+    return tl.where(squares < float("inf"), 1.0 / tl.sqrt(squares / columns + eps), float("nan"))
+
+
+@triton.jit
 def gelu_tanh(x: tl.tensor) -> tl.tensor:
     """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), written with one exponential."""
     inner = 1.5957691216057308 * (x + 0.044715 * x * x * x)

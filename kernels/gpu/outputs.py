@@ -9,6 +9,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from kernels.gpu.activation import inverse_rms
 from kernels.gpu.conversions import as_type
 
 
@@ -29,7 +30,7 @@ def common_factor(sums: tl.tensor, columns: tl.tensor, eps: tl.tensor, NORMED: t
     """1 / rms of a vector by its `norm_squares`; 1 without a norm."""
     factor = 1.0
     if NORMED:
-        factor = 1.0 / tl.sqrt(tl.sum(sums, 0) / columns + eps)
+        factor = inverse_rms(tl.sum(sums, 0), columns, eps)
     return factor
 
 

@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from kernels.gpu.activation import inverse_rms
 from kernels.gpu.chaining import follow, launch_chained
 
 _WARPS = 8
@@ -29,7 +30,7 @@ def add_normed_kernel(
     value = tl.load(x + at, mask=inside, other=0.0)
     before = tl.load(stream + at, mask=inside, other=0.0)
     weight = tl.load(norm + at, mask=inside, other=0.0)
-    common = 1.0 / tl.sqrt(tl.sum(value * value, 0) / columns + eps)
+    common = inverse_rms(tl.sum(value * value, 0), columns, eps)
     tl.store(stream + at, before + value * common * weight, mask=inside)
 
 

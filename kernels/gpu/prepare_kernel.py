@@ -13,7 +13,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.activation import activation, activation_bound
+from kernels.gpu.activation import activation, activation_bound, inverse_rms
 from kernels.gpu.chaining import follow
 from kernels.gpu.dec.selection_kernel import finish_selection, select_program
 from kernels.gpu.digits import chunk_extent, store_chunk, whole_numbers
@@ -45,9 +45,10 @@ def _row_extent(
             squares += raw * raw
     common = 1.0
     if PROLOGUE == 1:
-        common = 1.0 / tl.sqrt(tl.sum(squares, 0) / columns + eps)
+        common = inverse_rms(tl.sum(squares, 0), columns, eps)
     bits = tl.max(largest, 0)
-    poison = tl.where(bits < 0x7F800000, 0.0, float("nan"))
+    # Squares may overflow where no value does: then the factor alone is no number.
+    poison = tl.where(bits < 0x7F800000, 0.0, float("nan")) + 0.0 * common
     return bits.to(tl.float32, bitcast=True) * common, common, poison
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 # Token and position lie 16 bytes apart: kernels are compiled once, for aligned pointers.
 _WORDS = 8
 _TOKEN = 4
+NO_ANSWER = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class StepState:
     """State that the kernels of a step share.
 
     words: int32 [8] on the device, of which `position` and `token` are views. answers: int32 [context + 1],
-    page-locked host memory for a GPU: answers[p] is the token at position p.
+    page-locked host memory for a GPU: answers[p] is the token at position p, or NO_ANSWER where no logit was
+    a number above -infinity; the state then goes on with any token.
     """
 
     words: Tensor

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from runtime.errors import DecdecError
 from runtime.generation.settings import SamplingSettings
 from runtime.protocol.events import KChunk
 
@@ -29,6 +30,15 @@ class SliderReading:
     left_out: int = 0
 
 
+def unusable_scores() -> DecdecError:
+    """The failure of an answer where no score of the next token is a number: a choice would be made up."""
+    return DecdecError(
+        "The model's output cannot be used",
+        "its computation overflowed, and no score of the next token is a number",
+        "ask again; if that does not help, prepare the model again or with another base",
+    )
+
+
 class Continuation(Protocol):
     """The tokens of one answer, which an engine may compute before they are asked for.
 
@@ -39,6 +49,7 @@ class Continuation(Protocol):
         """The next token. Asking accepts the token given before: it is in the KV cache then.
 
         Must not be asked for when the token given before has no place, at `position` = `context_limit`.
+        Raises `unusable_scores` where no token can be chosen.
         """
         ...
 

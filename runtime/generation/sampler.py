@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import torch
 
+from runtime.generation.engine import unusable_scores
 from runtime.generation.settings import SamplingSettings
 
 HEADS = (256, 4096)
@@ -29,7 +30,10 @@ class Sampler:
         self._seen = _Seen(seen) if settings.repetition_penalty != 1.0 else None
 
     def pick(self, logits: torch.Tensor) -> int:
-        """The next token from float32 logits [vocab] on any device."""
+        """The next token from float32 logits [vocab] on any device.
+
+        What is not a number is never chosen; DecdecError where nothing else is there.
+        """
         scores = self._penalised(logits)
         token = _greedy(scores) if self._settings.temperature == 0 else self._draw(scores)
         if self._seen is not None:
@@ -117,6 +121,10 @@ def _head(scores: torch.Tensor, mass: float) -> tuple[torch.Tensor, torch.Tensor
 
 def _greedy(scores: torch.Tensor) -> int:
     best = int(scores.argmax())
-    if bool(scores[best].isnan()):
-        return int(torch.nan_to_num(scores, nan=-torch.inf).argmax())
-    return best
+    if bool(scores[best] > -torch.inf):
+        return best
+    numbers = scores.masked_fill(scores.isnan(), -torch.inf)
+    best = int(numbers.argmax())
+    if bool(numbers[best] > -torch.inf):
+        return best
+    raise unusable_scores()

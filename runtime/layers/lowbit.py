@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from kernels.cpu.products import int4_product, pack_int4
-from kernels.dec import GroupCodes, TableCodes, dequantise_table, int4_op_codes, int4_op_tables
+from kernels.cpu.products import INT4_ROWS, int4_product, pack_int4
+from kernels.dec import GroupCodes, TableCodes, dequantise, dequantise_table, int4_op_codes, int4_op_tables
+from kernels.dec.int4op import has_int4_op_group
 from kernels.int8x import Quantised
 from runtime.layers.divided import Divided, inverse
 from runtime.layers.int8 import Int8
@@ -30,14 +31,15 @@ class LowBit(Divided):
 
 
 class LookUp(Divided):
-    """A base of look-up tables. torch has no such product on the CPU, so its values are kept in bfloat16,
-    which holds every table entry exactly.
+    """A base that torch has no product for on the CPU: its values are kept in bfloat16. That holds entries of
+    tables exactly. Values of groups, where their shapes are not the int4 product's, are rounded.
     """
 
-    def __init__(self, base: TableCodes, columns: torch.Tensor | None = None) -> None:
+    def __init__(self, base: TableCodes | GroupCodes, columns: torch.Tensor | None = None) -> None:
         self.n_out, self.n_in = base.codes.shape
         self.inverse_columns = inverse(columns)
-        self._weight = dequantise_table(base).bfloat16()
+        values = dequantise(base) if isinstance(base, GroupCodes) else dequantise_table(base)
+        self._weight = values.bfloat16()
 
     def product(self, x: torch.Tensor) -> torch.Tensor:
         """bfloat16 inputs, already divided: [tokens, n_in] -> [tokens, n_out]."""
@@ -52,6 +54,12 @@ def base_layer(
     base: GroupCodes | TableCodes | Quantised, columns: torch.Tensor | None
 ) -> LowBit | LookUp | Int8:
     """The layer that computes with a base."""
-    if isinstance(base, GroupCodes):
+    if isinstance(base, GroupCodes) and has_int4_product(base):
         return LowBit(base, columns)
-    return LookUp(base, columns) if isinstance(base, TableCodes) else Int8.of(base)
+    return Int8.of(base) if isinstance(base, Quantised) else LookUp(base, columns)
+
+
+def has_int4_product(base: GroupCodes) -> bool:
+    """Whether torch's product can have these groups; models of unusual sizes have others."""
+    n_out, n_in = base.codes.shape
+    return n_out % INT4_ROWS == 0 and has_int4_op_group(n_in, base.group)

@@ -14,6 +14,7 @@ from kernels.dec import (
     dequantise_table,
     quantise_residual,
 )
+from kernels.dec.limits import require_sound
 from kernels.int8x import Quantised
 
 BaseWeights = GroupCodes | TableCodes | Quantised
@@ -62,7 +63,6 @@ def with_residual(
     weight: torch.Tensor, base: BaseWeights, columns: torch.Tensor | None, profile: torch.Tensor
 ) -> LowBitWeights:
     """The base of weight float32 [n_out, n_in] and the 4-bit residual of what it lost."""
-    if not bool(torch.isfinite(weight).all()):
-        raise ValueError("the weight holds a value that is not finite")
+    require_sound(weight)
     scaled = weight.float() if columns is None else weight.float() * columns
     return LowBitWeights(base, quantise_residual(scaled - scaled_base(base)), profile, columns)

@@ -100,8 +100,9 @@ class Decoder:
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    """x / rms(x) * weight over the last dimension, in float32."""
-    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
+    """x / rms(x) * weight over the last dimension, in float32; NaN where squares overflow, instead of 0."""
+    mean = x.square().mean(-1, keepdim=True)
+    return x * (torch.rsqrt(mean + eps) + 0.0 * mean) * weight
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:

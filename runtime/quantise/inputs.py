@@ -13,18 +13,22 @@ from kernels.int8x.pool import for_each
 from runtime.sensitivity.fisher import compute_type
 
 TOKENS_AT_ONCE = 1024
+# Of a token's sum of squares: a larger one is an overflow on its way, and would drown all others' moments.
+MOST_SQUARES = 1e30
 
 
 class InputMoments:
-    """Inputs of one linear, floating [tokens, n_in]; tokens with a value that is not finite are left out.
+    """Inputs of one linear, floating [tokens, n_in]; tokens with a value that is not finite, or too large to
+    be squared, are left out.
 
     They are kept as they are: even long calibration texts have fewer tokens than a large model's down has
     inputs, and what a token counts for depends on which of its channels get corrected.
     """
 
     def __init__(self, inputs: torch.Tensor) -> None:
-        finite = torch.isfinite(inputs).all(dim=1)
-        self.inputs = inputs if bool(finite.all()) else inputs[finite]
+        parts = [part.float().square().sum(1) for part in inputs.split(TOKENS_AT_ONCE)]
+        usable = torch.cat(parts) < MOST_SQUARES
+        self.inputs = inputs if bool(usable.all()) else inputs[usable]
 
     @property
     def tokens(self) -> int:

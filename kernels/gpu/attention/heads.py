@@ -10,6 +10,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from kernels.gpu.activation import inverse_rms
 from kernels.gpu.chaining import prefetch
 from kernels.gpu.conversions import as_type
 from kernels.gpu.dec.correction_kernels import correction_sum
@@ -132,7 +133,7 @@ def rotated_heads(
     own = outputs(source, first + row * HEAD_DIM + dim, inside, BIAS, CORRECTIONS)
     other = outputs(source, first + row * HEAD_DIM + partner, inside, BIAS, CORRECTIONS)
     if NORM:
-        common = (1.0 / tl.sqrt(tl.sum(own * own, 1) / HEAD_DIM + eps))[:, None]
+        common = inverse_rms(tl.sum(own * own, 1), HEAD_DIM, eps)[:, None]
         own *= common * tl.load(norm + row * 0 + dim, mask=inside, other=0.0)
         other *= common * tl.load(norm + row * 0 + partner, mask=inside, other=0.0)
     return own * factors[0] + other * factors[1]

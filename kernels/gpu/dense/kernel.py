@@ -14,7 +14,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from kernels.gpu.activation import activation, gelu_tanh
+from kernels.gpu.activation import activation, gelu_tanh, inverse_rms
 from kernels.gpu.chaining import follow
 from kernels.gpu.outputs import outputs_before, store_outputs
 
@@ -73,7 +73,7 @@ def _row_sums(
         state = _added(state, weight, sources, first, columns, PROLOGUE, BLOCK)
     common = 1.0
     if PROLOGUE == 1:
-        common = 1.0 / tl.sqrt(tl.sum(state[1], 0) / columns + sources[2])
+        common = inverse_rms(tl.sum(state[1], 0), columns, sources[2])
     return tl.sum(state[0], 1), common
 
 

@@ -80,7 +80,8 @@ def choose_token(
 
     Writes state.token, answers[position + 1] and position + 1; at the context's end neither of the last two.
     Filters are those of transformers in its order: penalty, temperature, top-k, top-p, min-p; of equal scores
-    the lower id comes first. Temperature 0, and logits that are not finite, give the largest. The draw
+    the lower id comes first. Temperature 0, and logits that are not finite, give the largest; where there is
+    none above -infinity the answer is NO_ANSWER and the token 0. The draw
     depends on seed and position alone, so that a step can be run again. ValueError for shapes that differ.
     """
     vocab = len(scratch.keys)

@@ -11,6 +11,9 @@ from kernels.gpu.chaining import follow
 from kernels.gpu.sampling.boundary import boundary, last_tied, read
 from kernels.gpu.sampling.primitives import LEAST, NO_TOKEN, exponential, load_filters, weight_of
 from kernels.gpu.sampling.tile_kernel import BEST_ID, BEST_KEY, DRAWN, LISTED, MASS, RATIO, UNLISTED
+from kernels.gpu.step_state import NO_ANSWER
+
+_NO_ANSWER = tl.constexpr(NO_ANSWER)
 
 
 @triton.jit
@@ -130,5 +133,5 @@ def draw_kernel(
     tl.debug_barrier()
     tl.store(token, chosen)
     if place < context:
-        tl.store(answers + place + 1, chosen)
+        tl.store(answers + place + 1, tl.where(tl.max(best, 0) > LEAST, chosen, _NO_ANSWER))
         tl.store(position, place + 1)

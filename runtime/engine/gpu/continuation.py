@@ -8,7 +8,9 @@ from typing import Any
 
 from torch import Tensor
 
+from kernels.gpu.step_state import NO_ANSWER
 from runtime.engine.gpu.timing import Stopwatch
+from runtime.generation.engine import unusable_scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,9 @@ class DeviceContinuation:
             self._marks.append(s.watch.mark())
         s.watch.wait(self._marks[self._given])
         self._given += 1
-        return int(s.answers[s.start + self._given - 1])
+        if (token := int(s.answers[s.start + self._given - 1])) == NO_ANSWER:
+            raise unusable_scores()
+        return token
 
     def close(self) -> None:
         """Forget what was computed ahead."""

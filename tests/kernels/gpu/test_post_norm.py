@@ -21,3 +21,8 @@ def test_the_normed_output_joins_the_stream(columns):
 def test_sizes_must_agree():
     with pytest.raises(ValueError, match="do not fit"):
         add_normed(torch.zeros(1, 4), torch.zeros(1, 5), torch.zeros(4), 1e-6)
+
+
+def test_squares_that_overflow_give_no_number_instead_of_nothing():
+    stream, x = torch.zeros(1, 4, device=DEVICE), torch.full((1, 4), 1e20, device=DEVICE)
+    assert add_normed(stream, x, torch.ones(4, device=DEVICE), 1e-6).isnan().all()

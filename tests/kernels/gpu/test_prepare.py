@@ -123,6 +123,16 @@ def test_by_chunk_only_a_chunk_that_is_not_finite_is_no_number():
     assert scales.isnan().tolist() == [False, True, False]
 
 
+@pytest.mark.parametrize("by_chunk", [False, True])
+def test_a_norm_whose_squares_overflow_corrects_nothing_and_is_counted(by_chunk):
+    x, norm = torch.ones(1, 200, device=DEVICE), torch.ones(200, device=DEVICE)
+    x[0, 7] = 1e20
+    selection = new_selection(200, torch.device(DEVICE))
+    selection.set_k_chunk(64)
+    prepare(x, norm=norm, selection=selection, by_chunk=by_chunk)
+    assert selection.control[1:3].tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("k_chunk", [0, 7])
 def test_by_chunk_the_selection_is_the_same(k_chunk):
     x, norm = with_outliers(1, 1500), torch.rand(1500) + 0.5

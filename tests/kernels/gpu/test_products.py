@@ -135,6 +135,13 @@ def test_a_vector_that_is_not_finite_gives_no_number():
         assert y[1].isfinite().all()
 
 
+def test_a_norm_whose_squares_overflow_gives_no_number_instead_of_nothing():
+    planes = pack_planes(spread_rows(8, 130, 3.0).to(DEVICE), torch.ones(1, device=DEVICE))
+    x, norm = torch.ones(1, 130, device=DEVICE), torch.ones(130, device=DEVICE)
+    x[0, 7] = 1e20
+    assert product(planes, prepare(x, norm=norm, extras=EXTRAS)).isnan().all()
+
+
 def test_inputs_must_be_those_it_takes():
     planes = pack_planes(spread_rows(8, 130, 3.0).to(DEVICE), torch.ones(1, device=DEVICE))
     with pytest.raises(ValueError, match="129 columns"):

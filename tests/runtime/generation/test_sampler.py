@@ -13,6 +13,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from runtime.errors import DecdecError
 from runtime.generation.sampler import Sampler, candidates
 from runtime.generation.settings import SamplingSettings
 
@@ -121,3 +122,13 @@ def test_non_finite_logits_do_not_kill(temperature):
     sampler = Sampler(SamplingSettings(temperature=temperature, top_p=0.9))
     assert sampler.pick(torch.tensor([0.0, float("nan"), 5.0])) == 2
     assert sampler.pick(torch.tensor([-float("inf"), 2.0, -float("inf")])) == 1
+    assert sampler.pick(torch.tensor([float("nan"), -float("inf"), -1e38])) == 2
+
+
+@pytest.mark.parametrize("top", [{"top_p": 0.9}, {"top_p": 1.0}, {"top_k": 2}, {"min_p": 1.0}])
+@pytest.mark.parametrize("temperature", [0.0, 1e-40, 1.0, 100.0])
+def test_without_a_score_that_is_a_number_nothing_is_made_up(temperature, top):
+    sampler = Sampler(SamplingSettings(temperature=temperature, repetition_penalty=1.1, **top), [1])
+    for scores in ([float("nan")] * 4, [-float("inf")] * 4, [float("nan"), -float("inf")] * 2):
+        with pytest.raises(DecdecError, match="no score of the next token is a number"):
+            sampler.pick(torch.tensor(scores))

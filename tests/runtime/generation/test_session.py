@@ -202,6 +202,16 @@ def test_a_failing_engine_loses_the_turn_and_not_the_chat(make):
     assert run(session, "hi")[0]["text"] == "fine"
 
 
+def test_a_model_whose_scores_are_no_numbers_ends_the_answer_and_not_the_chat(make):
+    session, engine = make("the quick brown fox", "the quick brown fox")
+    decode, engine.decode = engine.decode, lambda token: torch.full_like(decode(token), torch.nan)
+    with pytest.raises(DecdecError, match="no score of the next token is a number"):
+        run(session, "hi", max_tokens=30)
+    assert engine.position == 0
+    engine.decode = decode
+    assert run(session, "hi")[0]["text"] == "the quick brown fox"
+
+
 CUDA = (
     "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 7.63 GiB of which"
     " 512.00 MiB is free. Including non-PyTorch memory, this process has 7.10 GiB memory in use."

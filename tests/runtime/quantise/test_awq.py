@@ -4,10 +4,12 @@ import pytest
 import torch
 
 from kernels.dec import dequantise, exact_mask, quantise_rtn
+from runtime.lowbit.weights import scaled_base, with_residual
 from runtime.quantise.awq import Awq, column_factors
 from runtime.quantise.inputs import InputMoments, uncorrected
 from runtime.quantise.method import Place
 from runtime.quantise.rtn import Rtn
+from runtime.quantise.squeezellm import SqueezeLLM
 
 PLACE = Place(0, "down")
 
@@ -109,3 +111,38 @@ def test_moments_in_bfloat16_are_off_by_its_rounding_only(monkeypatch):
     exact = seen(3000, 40).second_moment()
     monkeypatch.setattr("runtime.quantise.inputs.compute_type", lambda: torch.bfloat16)
     assert (seen(3000, 40).second_moment() - exact).norm() < 0.005 * exact.norm()
+
+
+@pytest.mark.parametrize("method", [Awq(3), SqueezeLLM(3)])
+@pytest.mark.parametrize("value", [1e20, 3e38, float("nan"), float("inf")])
+def test_a_token_whose_inputs_overflow_is_left_out(method, value):
+    inputs, weight = seen(40, 64).inputs, torch.randn(8, 64)
+    spoilt = torch.cat([inputs[:7], torch.full((1, 64), value), inputs[7:]])
+    found, expected = (method.quantise(PLACE, weight, InputMoments(x))[0] for x in (spoilt, inputs))
+    assert torch.equal(found.codes, expected.codes)
+
+
+@pytest.mark.parametrize("method", [Awq(3), Awq(4), Rtn(3), SqueezeLLM(3), SqueezeLLM(4)])
+@pytest.mark.parametrize("shape", [(3, 200), (1, 1), (5, 127), (2, 129)])
+def test_weights_of_every_odd_kind_have_a_base_and_a_residual(method, shape):
+    plain = torch.randn(shape, generator=torch.Generator().manual_seed(4))
+    outlier, rows, columns = plain.clone(), plain.clone(), plain.clone()
+    outlier[0, 0], rows[0], columns[:, ::3] = 1e14, 0.0, 0.0
+    constant, zero = torch.full(shape, -0.25), torch.full(shape, -0.0)
+    for weight in (plain, outlier, rows, columns, constant, zero, plain * 1e-40):
+        for inputs in (seen(20, shape[1]), InputMoments(torch.zeros(4, shape[1])), seen(1, shape[1])):
+            low = with_residual(weight, *method.quantise(PLACE, weight, inputs), torch.zeros(shape[1]))
+            scaled = weight if low.columns is None else weight * low.columns
+            lost = (scaled - scaled_base(low.base)).abs().amax()
+            assert lost <= scaled.abs().amax() + 1e-38
+            assert torch.isfinite(low.correction.scale).all()
+            assert (low.correction.scale > 0).all()
+
+
+@pytest.mark.parametrize("method", [Awq(3), Rtn(3), SqueezeLLM(3)])
+@pytest.mark.parametrize("value", [1e16, -3e38])
+def test_weights_whose_squares_overflow_are_refused(method, value):
+    weight = torch.ones(8, 64)
+    weight[3, 5] = value
+    with pytest.raises(ValueError, match="beyond all reason"):
+        method.quantise(PLACE, weight, seen(10, 64))

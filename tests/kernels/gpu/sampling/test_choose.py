@@ -9,7 +9,8 @@ import torch
 
 from kernels.gpu.sampling.choose import choose_token, new_sampler_scratch
 from kernels.gpu.sampling.state import new_sampler_state
-from kernels.gpu.step_state import new_step_state
+from kernels.gpu.step_state import NO_ANSWER, new_step_state
+from runtime.errors import DecdecError
 from runtime.generation.sampler import Sampler
 from tests.kernels.gpu.sampling.choosing import CUDA, DEVICE, GREEDY, OFF, choosing, random_logits
 
@@ -23,12 +24,25 @@ def test_logits_that_are_not_finite_give_the_largest(settings):
         ({5: NAN, 600: 9.0}, 600),
         ({5: NAN, 9: INF, 650: INF}, 9),
         ({9: INF, 3: -INF}, 9),
-        (dict.fromkeys(range(700), -INF), 0),
-        (dict.fromkeys(range(700), NAN), 0),
+        ({**dict.fromkeys(range(700), NAN), 650: -7.0, 3: -INF}, 650),
     ):
         logits = torch.zeros(700)
         logits[list(changes)] = torch.tensor(list(changes.values()))
         assert device.pick(logits, 0) == Sampler(settings).pick(logits) == expected
+
+
+@pytest.mark.parametrize("settings", [GREEDY, replace(OFF, top_p=0.9), replace(OFF, min_p=1.0, top_k=3), OFF])
+@pytest.mark.parametrize("empty", [-INF, NAN])
+def test_where_no_logit_is_a_number_there_is_no_answer(settings, empty):
+    device, logits = choosing(700, settings), torch.full((1, 700), empty, device=DEVICE)
+    logits[0, 5] = NAN
+    device.state.place(2, 0)
+    choose_token(logits, device.state, device.sampler, device.scratch)
+    assert int(device.state.answers[3]) == NO_ANSWER
+    # The step after it, which is under way already, has a token that it can look up.
+    assert (int(device.state.token), int(device.state.position)) == (0, 3)
+    with pytest.raises(DecdecError, match="no score of the next token is a number"):
+        Sampler(settings).pick(logits[0])
 
 
 def test_of_equal_scores_the_lower_id_is_greedy_and_zero_has_no_sign():

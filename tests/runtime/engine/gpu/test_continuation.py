@@ -5,6 +5,7 @@ from contextlib import closing
 import pytest
 import torch
 
+from kernels.gpu.step_state import NO_ANSWER
 from runtime.engine.gpu.continuation import DeviceContinuation, Stepping
 from runtime.errors import DecdecError, Interrupted
 from runtime.generation.cache import PrefixCache
@@ -55,6 +56,16 @@ def test_a_step_is_under_way_while_a_token_is_shown():
         assert device.launched == given + 1
         assert device.waited[-1] == 3 + given
         assert device.tokens.accepted == given
+
+
+def test_a_step_without_an_answer_ends_with_a_sentence_and_the_tokens_before_stay():
+    device = Device(3, 20)
+    take(device.tokens, 2)
+    device.wait = lambda mark: device.answers.fill_(NO_ANSWER)
+    with pytest.raises(DecdecError, match="no score of the next token is a number"):
+        device.tokens.next()
+    device.tokens.close()
+    assert device.closed == [3 + 2]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])

@@ -76,7 +76,10 @@ def parse_object(path: Path, data: bytes) -> dict[str, Any]:
 
 def read_object(path: Path, limit: int = MAX_JSON_BYTES) -> dict[str, Any]:
     """The JSON object in a file of at most `limit` bytes."""
-    return parse_object(path, read_bounded(path, limit))
+    data = read_bounded(path, limit)
+    value = parse_object(path, data)
+    _refuse_half_characters(path, data, value)
+    return value
 
 
 def require_finite(path: Path, name: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -103,6 +106,16 @@ def shown(name: str) -> str:
     """A name from outside, cut and escaped so that it can stand in a message."""
     cut = name if len(name) <= MAX_SHOWN else name[:MAX_SHOWN] + "…"
     return cut if cut.isprintable() else ascii(cut)
+
+
+def _refuse_half_characters(path: Path, data: bytes, value: dict[str, Any]) -> None:
+    r"""Raise for an escaped half of a pair (`\ud800` alone), which can be read but not written again."""
+    if b"\\ud" not in data.lower():
+        return
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise damaged(path, "its JSON holds half a character") from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

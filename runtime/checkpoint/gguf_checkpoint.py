@@ -101,8 +101,8 @@ def _check_heads(path: Path, family: Family, named: dict[str, GgufTensor], confi
     """Rows that are to be rearranged must divide into heads of an even width."""
     heads = {".q_proj.": config["num_attention_heads"], ".k_proj.": config["num_key_value_heads"]}
     for name, tensor in named.items() if family.permuted else ():
-        count = next((count for part, count in heads.items() if part in name), 1)
-        if count > 1 and tensor.shape[0] % (2 * count):
+        count = next((count for part, count in heads.items() if part in name), 0)
+        if count and tensor.shape[0] % (2 * count):
             raise damaged(
                 path, f"tensor {name} with {tensor.shape[0]} rows does not divide into {count} heads"
             )

@@ -10,6 +10,8 @@ from typing import Any, cast
 from runtime.checkpoint.files import damaged, shown
 from runtime.checkpoint.gguf_fields import GgufFields
 from runtime.checkpoint.tokenizer_files import GENERATION, write_object, write_template
+from runtime.panics import is_failure
+from runtime.store.oserrors import explain
 
 _PREFIX = "tokenizer.ggml."
 _SPECIAL = {
@@ -36,7 +38,7 @@ def write_gguf_tokenizer(fields: GgufFields, folder: Path) -> None:
     special = {name: _token(fields, vocabulary["tokens"], key) for name, key in _SPECIAL.items()}
     template = fields.text("tokenizer.chat_template")
     folder.mkdir(parents=True, exist_ok=True)
-    _convert(fields, vocabulary, special).save_pretrained(folder)
+    _convert(fields, vocabulary, special, folder)
     write_template(folder, template)
     write_object(folder, GENERATION, generation_settings(fields, vocabulary))
 
@@ -79,7 +81,9 @@ def _token(fields: GgufFields, tokens: list[str], key: str) -> str | None:
     return tokens[index]
 
 
-def _convert(fields: GgufFields, vocabulary: dict[str, Any], special: dict[str, str | None]) -> Any:
+def _convert(
+    fields: GgufFields, vocabulary: dict[str, Any], special: dict[str, str | None], folder: Path
+) -> None:
     from transformers import PreTrainedTokenizerFast
 
     convert_gguf_tokenizer = _converter()
@@ -88,9 +92,13 @@ def _convert(fields: GgufFields, vocabulary: dict[str, Any], special: dict[str, 
     try:
         backend, extra = convert_gguf_tokenizer(fields.architecture, vocabulary)
         named = {**extra, **special, "add_bos_token": adds_bos, "add_eos_token": adds_eos}
-        return PreTrainedTokenizerFast(tokenizer_object=backend, **named)
+        PreTrainedTokenizerFast(tokenizer_object=backend, **named).save_pretrained(folder)
+    except OSError as error:
+        raise explain(error, folder, "Writing the tokenizer") from error
     # The conversion runs on unchecked lists and raises whatever the first wrong item leads to.
-    except Exception as error:
+    except BaseException as error:
+        if not is_failure(error):
+            raise
         raise damaged(
             fields.path,
             f"its tokenizer cannot be converted ({shown(str(error))})",

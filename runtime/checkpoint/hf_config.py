@@ -55,7 +55,7 @@ def _refuse_quantised(folder: Path, config: dict[str, Any]) -> None:
 
 def text_config(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     """The text model's part of a configuration; the whole where it is a text model's."""
-    if config["model_type"] != "gemma3":
+    if config.get("model_type") != "gemma3":
         return config
     text = config.get("text_config")
     if not isinstance(text, dict):

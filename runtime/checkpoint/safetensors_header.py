@@ -70,16 +70,11 @@ def _entry(path: Path, name: str, value: Any) -> SafetensorsEntry:
     if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
         raise damaged(path, f"the header's entry of tensor {shown(name)} is malformed")
     shape, offsets, dtype = value["shape"], value["data_offsets"], value["dtype"]
-    if not _is_shape(shape) or not _counts(offsets, 2) or len(offsets) != 2:
+    if not _counts(shape, MAX_DIMS) or not _counts(offsets, 2) or len(offsets) != 2:
         raise damaged(path, f"shape or offsets of tensor {shown(name)} are malformed")
     entry = SafetensorsEntry(name, str(dtype), tuple(shape), offsets[0], offsets[1])
     _check_bytes(path, entry)
     return entry
-
-
-def _is_shape(value: Any) -> bool:
-    """Whether `value` is a shape that strides can be computed for, even where a dimension is 0."""
-    return _counts(value, MAX_DIMS) and math.prod(n or 1 for n in value) <= MAX_ITEMS
 
 
 def _counts(value: Any, most: int) -> bool:
@@ -100,6 +95,9 @@ def _check_bytes(path: Path, entry: SafetensorsEntry) -> None:
         raise damaged(
             path, f"tensor {shown(entry.name)} should have {expected} bytes, its offsets span {found}"
         )
+    # No strides can be computed for such a shape, though a dimension of 0 leaves no bytes.
+    if math.prod(n or 1 for n in entry.shape) > MAX_ITEMS:
+        raise damaged(path, f"tensor {shown(entry.name)} has the impossible shape {list(entry.shape)}")
 
 
 def _check_layout(path: Path, entries: list[SafetensorsEntry], data_bytes: int) -> None:

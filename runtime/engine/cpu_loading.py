@@ -9,11 +9,13 @@ from runtime.engine.cpu import CpuEngine
 from runtime.engine.memory import choose_context, require_memory
 from runtime.engine.opened import LoadedEngine, OpenedModel, find_profile, open_model
 from runtime.engine.slider import TunedPath
+from runtime.errors import DecdecError
 from runtime.layers.base import Linear, LinearKind
 from runtime.layers.compensated import Compensated
 from runtime.layers.correction import CorrectionStack
 from runtime.layers.int8 import Int8
-from runtime.layers.lowbit import base_layer
+from runtime.layers.lowbit import LookUp, LowBit, base_layer
+from runtime.lowbit import LowBitWeights
 from runtime.model.quantised import Tables, assemble, int8_block, int8_tables
 from runtime.model.weights import linear_shape
 from runtime.progress import JobContext
@@ -50,6 +52,15 @@ def load_cpu_engine(command: Load, ctx: JobContext, keep_lossless: bool = True) 
         note=_note(command),
     )
     return LoadedEngine(engine, loaded, opened.record.path)
+
+
+def usable_layer(base: str, low: LowBitWeights) -> LowBit | LookUp | Int8:
+    """The layer that computes with a stored base; DecdecError where the CPU has no product for its groups."""
+    try:
+        return base_layer(low.base, low.columns)
+    except ValueError as error:
+        what, fix = f"The base {base} cannot be used on the CPU", "prepare the model with another base"
+        raise DecdecError(what, str(error), fix) from error
 
 
 def _note(command: Load) -> str:
@@ -95,7 +106,7 @@ class _Loader:
         stored = lowbit.read_block(self._folder, self._base, index)
         return {
             kind: Compensated(
-                base_layer(low.base, low.columns),
+                usable_layer(self._base, low),
                 self._stack(kind).add(index, low.correction, low.profile),
                 self._prompt_correction,
             )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from runtime import store
+from runtime.engine.shapes import check_base, check_int8x
 from runtime.errors import DecdecError
 from runtime.generation.engine import Engine
 from runtime.int8x import Int8xReader
@@ -46,7 +47,10 @@ def open_model(command: Load) -> OpenedModel:
     store.verify_files(record, quick=True)
     reader = Int8xReader(record.path)
     spec = ModelSpec.from_config(reader.config)
+    check_int8x(reader, spec)
     _require_base(record, command.base)
+    if command.base != LOSSLESS:
+        check_base(record.path, command.base, spec)
     return OpenedModel(record, reader, spec)
 
 

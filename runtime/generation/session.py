@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from runtime.errors import DecdecError
 from runtime.generation import settings
 from runtime.generation.answer import AnswerText
 from runtime.generation.cache import PrefixCache
@@ -43,6 +44,7 @@ class Session:
         After a failure the next question starts from an empty cache; a stop keeps what was computed.
         """
         fitted = self._window.fit(command.messages, command.max_tokens)
+        self._require_known(fitted.prompt.ids)
         try:
             yield from self._answer(command, fitted, control)
         except Exception as error:
@@ -50,6 +52,12 @@ class Session:
             if is_out_of_memory(error):
                 raise exhausted(error, self._engine.context_limit) from error
             raise
+
+    def _require_known(self, ids: Sequence[int]) -> None:
+        """A tokenizer may name more tokens than the embedding has rows, and kernels do not look."""
+        if max(ids, default=0) >= self._engine.vocab_size:
+            why = f"its tokenizer gives token {max(ids)} of {self._engine.vocab_size}"
+            raise DecdecError("The model cannot read this conversation", why, "choose another model")
 
     def set_slowdown(self, move: SetSlowdown) -> Failed | None:
         """Move the slider; a failure event where this model has no such position."""

@@ -9,6 +9,9 @@ from runtime.errors import DecdecError
 from runtime.text.template import ChatTemplate
 from runtime.text.tokenizer import Tokenizer
 
+# A little of everything that patterns cut texts at.
+TRIAL = "Hello, it's 12345 words:\n\n\tnaïve Straße, 東京 😀 " + "a" * 40 + " " * 40 + "!\r\n"
+
 
 def write_text(checkpoint: Checkpoint, folder: Path) -> None:
     """Write the tokenizer files into `folder` and try them: a model that could not chat is refused now,
@@ -16,7 +19,7 @@ def write_text(checkpoint: Checkpoint, folder: Path) -> None:
     """
     checkpoint.write_tokenizer(folder)
     try:
-        Tokenizer.from_folder(folder)
+        Tokenizer.from_folder(folder).encode(TRIAL)
         ChatTemplate.from_folder(folder)
     except DecdecError as error:
         for name in tokenizer_files.ALL:

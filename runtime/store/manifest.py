@@ -18,6 +18,7 @@ from runtime.store.oserrors import translated
 FILE_NAME = "manifest.json"
 FORMAT = 1
 MAX_BYTES = 8 << 20
+_BASE = re.compile(r"[a-z0-9][a-z0-9.]{0,31}")
 
 
 class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +47,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("its record does not say the source")
         if not isinstance(self.record.get("bits_per_weight"), int | float):
             raise ValueError("its record does not say bits_per_weight")
+        if not _are_bases(self.record.get("bases", [])):
+            raise ValueError("its record names bases that cannot be")
 
     @property
     def total_bytes(self) -> int:
@@ -88,6 +91,11 @@ def _entry(path: Path, on_piece: Callable[[int], None]) -> FileEntry:
         os.fsync(file.fileno())
         size = path.stat().st_size
     return FileEntry(size, sha256_of(path, on_piece))
+
+
+def _are_bases(value: Any) -> bool:
+    """Whether a value lists names of bases, which become part of names of files."""
+    return isinstance(value, list) and all(isinstance(base, str) and _BASE.fullmatch(base) for base in value)
 
 
 def _is_safe(name: str) -> bool:

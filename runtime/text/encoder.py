@@ -6,21 +6,16 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tokenizers import Tokenizer
-
 from runtime.checkpoint import Checkpoint
+from runtime.text import files
+from runtime.text.backend import Backend
 
 Encode = Callable[[str], list[int]]
 
 
 def encoder(checkpoint: Checkpoint) -> Encode:
-    """Text to token ids without special tokens around them."""
+    """Text to token ids without special tokens around them; DecdecError where its tokenizer is unusable."""
     with tempfile.TemporaryDirectory(prefix="decdec-") as folder:
         checkpoint.write_tokenizer(Path(folder))
-        tokenizer = Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
-
-    def encode(text: str) -> list[int]:
-        ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
-
-    return encode
+        path = Path(folder) / "tokenizer.json"
+        return Backend(files.read_bytes(path).decode("utf-8", errors="replace"), path).encode

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import tokenizers
 
 from runtime.errors import DecdecError
 from runtime.text import files
+from runtime.text.backend import Backend
 from runtime.text.template import template_source
+from runtime.text.tokenizer_limits import check_added, check_normaliser
 
 _PIPED = re.compile(r"<\|[^<>\s]{1,64}\|>")
 # Reasoning is shown to the user (collapsed), so its tags stay visible even where a model calls them special.
@@ -33,6 +34,7 @@ class Tokenizer:
         """
         document = _decode(path)
         added = _added(document, path)
+        _check(document, added, template, path)
         special = [entry for entry in added if entry.get("special")]
         self.hidden = frozenset(entry["id"] for entry in special if entry["content"] not in VISIBLE)
         control = [entry for entry in added if _is_control(entry, template)]
@@ -50,21 +52,20 @@ class Tokenizer:
     @property
     def vocab_size(self) -> int:
         """Ids are below this number."""
-        return int(self._backend.get_vocab_size(with_added_tokens=True))
+        return self._backend.vocab_size
 
     def id_of(self, token: str) -> int | None:
         """A token's id by its exact name, None when there is none."""
-        found = self._backend.token_to_id(token)
-        return None if found is None else int(found)
+        return self._backend.id_of(token)
 
     def token_of(self, token_id: int) -> str | None:
         """A token's name, None for an id the tokenizer does not know (padding rows of an embedding)."""
-        return self._backend.id_to_token(token_id)
+        return self._backend.token_of(token_id)
 
     @cached_property
     def first_ids(self) -> tuple[int, ...]:
         """What the tokenizer puts before every text by itself (usually one BOS id, or nothing)."""
-        return tuple(self._backend.encode("", add_special_tokens=True).ids[:1])
+        return tuple(self._backend.first_ids()[:1])
 
     @cached_property
     def control_pattern(self) -> re.Pattern[str]:
@@ -74,13 +75,11 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Ids of template text: control tokens are recognised, nothing is added."""
-        self._backend.encode_special_tokens = False
-        return list(self._backend.encode(text, add_special_tokens=False).ids)
+        return self._backend.encode(text)
 
     def encode_plain(self, text: str) -> list[int]:
         """Ids of a person's text: no control token can come out of it."""
-        self._backend.encode_special_tokens = True
-        return list(self._backend.encode(text, add_special_tokens=False).ids)
+        return self._backend.encode(text, plain=True)
 
     def encode_inner(self, text: str, *, plain: bool) -> list[int]:
         """Ids of a piece that follows other text: without the space that may go before a first word."""
@@ -114,16 +113,21 @@ def _is_control(entry: dict[str, Any], template: str) -> bool:
     return bool(entry.get("special") or (len(content.strip()) > 2 and written))
 
 
+def _check(document: dict[str, msgspec.Raw], added: list[dict[str, Any]], template: str, path: Path) -> None:
+    try:
+        check_added(added, template)
+        check_normaliser(msgspec.json.decode(document.get("normalizer", b"null")))
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, error) from error
+
+
 def _build(
     document: dict[str, msgspec.Raw], added: list[dict[str, Any]], control: dict[str, int], path: Path
-) -> Any:
+) -> Backend:
     """The library's object, every control token flagged special so that one switch turns all into text."""
     entries = [{**entry, "special": entry["content"] in control} for entry in added]
     changed = {**document, "added_tokens": entries, "truncation": None, "padding": None}
-    try:
-        return tokenizers.Tokenizer.from_str(msgspec.json.encode(changed).decode("utf-8"))
-    except Exception as error:  # the library raises bare Exception
-        raise _damaged(path, error) from error
+    return Backend(msgspec.json.encode(changed).decode("utf-8"), path)
 
 
 def _decoder_steps(document: dict[str, msgspec.Raw], path: Path) -> list[dict[str, Any]]:

@@ -9,9 +9,13 @@ import sys
 import sysconfig
 from pathlib import Path
 
+# Events that change files: where the paths stand in their arguments, and the folders' descriptors for each.
 CHANGES = {
-    "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.mkdir": 1, "os.rmdir": 1,
-    "os.chmod": 1, "os.chown": 1, "os.truncate": 1, "os.utime": 1, "os.setxattr": 1, "shutil.rmtree": 1,
+    "os.rename": ((0, 2), (1, 3)), "os.link": ((0, 2), (1, 3)), "os.symlink": ((1, 2),),
+    "os.remove": ((0, 1),), "os.mkdir": ((0, 2),), "os.rmdir": ((0, 1),), "os.chmod": ((0, 2),),
+    "os.chown": ((0, 3),),
+    "os.utime": ((0, 3),), "os.truncate": ((0, None),), "os.setxattr": ((0, None),),
+    "shutil.rmtree": ((0, None),),
 }  # fmt: skip
 LISTINGS = {"os.listdir", "os.scandir"}
 NEVER = {
@@ -71,11 +75,20 @@ def _judged(event: str, args: tuple, folder: str) -> str | None:
     if event == "open":
         return _opened(args, folder)
     if event in CHANGES:
-        bad = [path for path in args[: CHANGES[event]] if not _inside(path, folder)]
+        paths = [_at(args, *place) for place in CHANGES[event]]
+        bad = [path for path in paths if not (_inside(path, folder) or _is_cache(path))]
         return f"{event} {bad[0]!r}" if bad else None
     if event in LISTINGS and not _inside(args[0], folder) and not _inside(args[0], *READABLE):
         return f"{event} {args[0]!r}"
     return f"{event} {args[:2]!r}"[:300] if event in NEVER else None
+
+
+def _at(args: tuple, path: int, folder: int | None) -> object:
+    """A path among an event's arguments, below the folder whose descriptor goes with it."""
+    descriptor = args[folder] if folder is not None and folder < len(args) else -1
+    if isinstance(args[path], int) or not isinstance(descriptor, int) or descriptor < 0:
+        return args[path]
+    return os.path.join(os.readlink(f"/proc/self/fd/{descriptor}"), os.fsdecode(args[path]))
 
 
 def _opened(args: tuple, folder: str) -> str | None:
@@ -86,8 +99,13 @@ def _opened(args: tuple, folder: str) -> str | None:
         isinstance(mode, str) and set(mode) & set("wax+")
     )
     if writes:
-        return None if path in ("/dev/null", b"/dev/null") else f"opened for writing {path!r}"
+        return None if path == os.devnull or _is_cache(path) else f"opened for writing {path!r}"
     return None if _inside(path, *READABLE) else f"read {path!r}"
+
+
+def _is_cache(path: object) -> bool:
+    """Whether a path is of Python's or numba's compiled code, which lies beside the sources."""
+    return _inside(path, str(PROJECT), *sys.path[:1]) and "__pycache__" in os.fsdecode(path)
 
 
 def _inside(path: object, *folders: str) -> bool:

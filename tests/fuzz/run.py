@@ -87,7 +87,7 @@ def _one_child(arguments: list[str], work: Path, kept: Path) -> None:
                 hung = True
                 process.send_signal(signal.SIGABRT)
                 process.wait()
-    if hung or process.returncode:
+    if hung or process.returncode not in (0, child.RESTART):
         _keep_end(current, log, kept, "hang" if hung else "crash", process.returncode)
 
 

@@ -15,7 +15,7 @@ if sys.platform != "linux":
 from tests.fuzz import harness
 from tests.fuzz.child import mutated
 
-MUTATIONS = int(os.environ.get("FUZZ_MUTATIONS", "150"))
+MUTATIONS = int(os.environ.get("FUZZ_MUTATIONS", "0"))
 HANG_S = 120
 
 
@@ -31,7 +31,7 @@ def test_hostile_inputs_are_refused_within_the_limits(name, tmp_path):
     target = harness.load(name)
     inputs = harness.start(target, tmp_path)
     random = Random(name)
-    changed = [mutated(target, random.choice(inputs), random) for _ in range(MUTATIONS)]
+    changed = [mutated(target, random.choice(inputs), random) for _ in range(MUTATIONS or target.mutations)]
     for data in [*inputs, *changed]:
         finding = harness.run(target, data, tmp_path).finding
-        assert finding is None, f"{data[:2000]!r}\n{finding.text}"
+        assert finding is None, f"{data[:300]!r}\n{finding.text[:3000]}"

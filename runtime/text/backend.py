@@ -1,0 +1,116 @@
+"""The `tokenizers` library, driven by a file from outside: where it panics or hangs, the file is refused.
+
+Its patterns may backtrack for minutes and its panics are no ordinary exceptions. A long text is therefore
+encoded in a thread of its own, which cannot be stopped but can be left behind.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from runtime.errors import DecdecError
+from runtime.panics import is_failure
+
+# One text at a time needs no pool of threads, and a pool complains when a process is started after it.
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+MAX_SECONDS = 1.5
+# Slower than any machine with any usable tokenizer.
+CHARACTERS_PER_SECOND = 20_000
+# No pattern takes long to fail on so few characters.
+SHORT_TEXT = 16
+
+
+class Backend:
+    """One tokenizer. Every method raises DecdecError where the library fails, or takes absurdly long."""
+
+    def __init__(self, document: str, path: Path) -> None:
+        """`document`: the content of a tokenizer.json; `path` names it in messages."""
+        self._path = path
+        self._left_behind = False
+        with self._refusing():
+            self._library: Any = tokenizers.Tokenizer.from_str(document)
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids are below this number, added tokens included."""
+        with self._refusing():
+            return int(self._library.get_vocab_size(with_added_tokens=True))
+
+    def id_of(self, token: str) -> int | None:
+        """A token's id by its exact name."""
+        with self._refusing():
+            found = self._library.token_to_id(token)
+        return None if found is None else int(found)
+
+    def token_of(self, token_id: int) -> str | None:
+        """A token's name."""
+        with self._refusing():
+            name: str | None = self._library.id_to_token(token_id)
+        return name
+
+    def first_ids(self) -> list[int]:
+        """What is put around an empty text."""
+        with self._refusing():
+            return list(self._library.encode("", add_special_tokens=True).ids)
+
+    def encode(self, text: str, *, plain: bool = False) -> list[int]:
+        """Ids of a text, nothing added. `plain`: tokens marked special are text like any other."""
+        self._library.encode_special_tokens = plain
+        if len(text) <= SHORT_TEXT:
+            return self._encoded(text)
+        return self._within_time(lambda: self._encoded(text), len(text))
+
+    def _encoded(self, text: str) -> list[int]:
+        # Unlike `encode`, the call for several texts lets other threads run.
+        with self._refusing():
+            return list(self._library.encode_batch([text], add_special_tokens=False)[0].ids)
+
+    def _within_time(self, work: Callable[[], list[int]], length: int) -> list[int]:
+        if self._left_behind:
+            raise self._too_slow()
+        result: list[list[int] | BaseException] = []
+
+        def run() -> None:
+            try:
+                result.append(work())
+            except BaseException as error:
+                result.append(error)
+
+        thread = threading.Thread(target=run, name="tokenizer", daemon=True)
+        thread.start()
+        thread.join(MAX_SECONDS + length / CHARACTERS_PER_SECOND)
+        if not result:
+            self._left_behind = True
+            raise self._too_slow()
+        if isinstance(result[0], BaseException):
+            raise result[0]
+        return result[0]
+
+    def _too_slow(self) -> DecdecError:
+        return self._refused("it takes absurdly long to cut a text into tokens")
+
+    def _refused(self, why: str) -> DecdecError:
+        return DecdecError(f"{self._path} cannot be used", why, "prepare the model again, or choose another")
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except DecdecError:
+            raise
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            raise self._refused(_first_words(error)) from error
+
+
+def _first_words(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

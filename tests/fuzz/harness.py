@@ -181,14 +181,16 @@ def _statm(field: int) -> int:
 
 
 def _reset_peak() -> int:
-    """Resident bytes now, from which the kernel counts the peak again."""
-    fd = os.open("/proc/self/clear_refs", os.O_WRONLY)
-    os.write(fd, b"5")
-    os.close(fd)
-    return _statm(1)
+    """Resident bytes now, from which the kernel counts the peak again, where it can."""
+    with contextlib.suppress(OSError):
+        fd = os.open("/proc/self/clear_refs", os.O_WRONLY)
+        try:
+            os.write(fd, b"5")
+        finally:
+            os.close(fd)
+        return _statm(1)
+    return _peak()
 
 
 def _peak() -> int:
-    with open("/proc/self/status", "rb") as file:
-        line = next(line for line in file if line.startswith(b"VmHWM"))
-    return int(line.split()[1]) << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

@@ -53,5 +53,8 @@ def _of_pull(pull: Pull) -> str:
     if pull.problem:
         return f"{one_line(pull.problem)} Enter tries again."
     if pull.state in (PullState.RUNNING, PullState.WAITING):
-        return f"Enter pauses {pull.name}."
+        newest = pull.newest
+        # What it waits for, or the files that come: nothing else tells why a download stands still.
+        note = one_line(newest.note) if newest and newest.step == "download" else ""
+        return f"Enter pauses {pull.name} · {note}" if note else f"Enter pauses {pull.name}."
     return f"Enter lets {pull.name} go on."

@@ -94,6 +94,14 @@ def pull(state, problem="", done=0):
     return PullRow(made)
 
 
+def test_of_a_download_that_waits_it_is_told_for_what():
+    row, note = pull(PullState.RUNNING), "next attempt in 5 s: the hub cannot be reached"
+    row.pull.progress.push(Progress("prepare", "download", 1, 2, "bytes", note=note))
+    assert hint(row, "") == f"Enter pauses m · {note}"
+    row.pull.progress.push(Progress("prepare", "encode", 1, 2, "weights", note="model.norm"))
+    assert hint(row, "") == "Enter pauses m."
+
+
 def test_of_what_rests_it_is_told_how_much_is_there():
     resting = pull(PullState.PAUSED, done=43)
     assert dict(facts(resting))["On disk"] == "what was fetched and made is kept"

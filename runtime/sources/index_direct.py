@@ -97,7 +97,8 @@ def fetch(
     file = msgspec.structs.replace(file, sha256=location.sha256)
     address = Address(location.url, server=urlsplit(location.url).hostname or "the package index")
     transport = _Counting(HttpTransport(lambda file: address, client))
-    watch = _Watch(transport, _bytes_there(target, file.bytes), file.bytes, note, ctx)
+    there = _bytes_there(target, file.bytes)
+    watch = _Watch(transport, there, file.bytes, note + (" (continued)" if there else ""), ctx)
     try:
         download(file, target, transport, watch.hear)
     except (_NothingComes, DecdecError) as error:

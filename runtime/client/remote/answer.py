@@ -60,7 +60,7 @@ class RemoteAnswer:
     def push(self, piece: Piece) -> list[Event]:
         """Apply one piece. DecdecError when the server gave up, or will not come to an end."""
         if piece.failure:
-            said = self._server.without_key(piece.failure)
+            said = self._server.quoted(piece.failure)
             raise DecdecError(f"{self._server.host} gave up in the answer", said, "ask again")
         if piece.usage is not None:
             self.meter.usage = piece.usage

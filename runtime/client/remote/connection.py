@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 
@@ -38,7 +39,14 @@ class Connection:
             raise DecdecError("No connection can be made", str(error), fix) from error
 
     async def get(self, url: str) -> bytes:
-        """A whole document."""
+        """A whole document, which does not come in drops."""
+        try:
+            async with asyncio.timeout(limits.LIST_S):
+                return await self._document(url)
+        except TimeoutError:
+            raise failures.late(self._server, limits.LIST_S) from None
+
+    async def _document(self, url: str) -> bytes:
         with self._explained():
             async with self._http.stream("GET", url, timeout=limits.SHORT_S) as response:
                 await self._check(response)

@@ -11,7 +11,6 @@ from runtime.errors import DecdecError
 from runtime.protocol.events import KChunk
 
 MAX_MODELS, MAX_NAME = 5000, 300
-MAX_SAID = 300
 END = "[DONE]"
 # Where servers tell how many tokens a conversation may have: vLLM, llama.cpp, hosted ones, our own.
 _CONTEXT_FIELDS = (
@@ -146,7 +145,7 @@ def read_error(body: bytes, content_type: str = "") -> str:
     try:
         return _error_text(msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError):
-        return _short(text)
+        return _line(text)
 
 
 def whole(text: str) -> tuple[str, str]:
@@ -224,7 +223,7 @@ def _text(value: Any) -> str:
 def _error_text(value: Any, depth: int = 5) -> str:
     """The sentence in an error document, whatever shape it has; nested further than this it is none."""
     if isinstance(value, str):
-        return _short(value)
+        return _line(value)
     if not depth or not isinstance(value, dict | list):
         return ""
     if isinstance(value, list):
@@ -233,6 +232,5 @@ def _error_text(value: Any, depth: int = 5) -> str:
     return next(filter(None, texts), "")
 
 
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_SAID else f"{line[:MAX_SAID]}…"
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -32,10 +32,10 @@ class Refused(Exception):
 def refusal(refused: Refused, server: Server) -> DecdecError:
     """The sentence for a status."""
     host, status = server.host, refused.status
-    said = server.without_key(refused.said)
+    said = server.quoted(refused.said)
     why = said or f"its answer is {status}"
     if status in (301, 302, 303, 307, 308):
-        return _elsewhere(refused, host)
+        return _elsewhere(refused, server)
     if status in (401, 403):
         return _locked(server, why)
     if status == 404:
@@ -84,6 +84,14 @@ def silent(server: Server) -> DecdecError:
     """Nothing came for a long time."""
     fix = "look whether the server still works, then try again"
     return DecdecError(f"{server.host} fell silent", "nothing came for minutes", fix)
+
+
+def late(server: Server, seconds: float) -> DecdecError:
+    """A list of models that comes too slowly."""
+    why = f"what it offers had not come after {seconds:g} s"
+    return DecdecError(
+        f"{server.host} is too slow", why, "look whether the server still works, then try again"
+    )
 
 
 def cut(server: Server) -> DecdecError:
@@ -143,10 +151,11 @@ def _locked(server: Server, why: str) -> DecdecError:
     return DecdecError(f"{server.host} wants an API key", why, fix)
 
 
-def _elsewhere(refused: Refused, host: str) -> DecdecError:
+def _elsewhere(refused: Refused, server: Server) -> DecdecError:
     """Not followed: the question and the key were meant for one server."""
     fix = "give --server the address it names, if you trust it"
-    return DecdecError(f"{host} sends questions elsewhere", f"to {_place(refused.place)}", fix)
+    place = server.quoted(_place(refused.place), _MAX_PLACE)
+    return DecdecError(f"{server.host} sends questions elsewhere", f"to {place}", fix)
 
 
 def _place(address: str) -> str:
@@ -155,7 +164,7 @@ def _place(address: str) -> str:
     except ValueError:
         return "an address that cannot be read"
     text = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.netloc else parts.path
-    return " ".join(text.split())[:_MAX_PLACE] or "an address that it does not name"
+    return " ".join(text.split()) or "an address that it does not name"
 
 
 def _other_scheme(server: Server) -> str:

@@ -13,6 +13,7 @@ from runtime.errors import DecdecError
 # What people copy from an address bar or from documentation, behind the part that all requests share.
 _ENDPOINTS = ("/chat/completions", "/models")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+MAX_QUOTED = 300
 _FIX = "write it as http://localhost:8000/v1"
 
 
@@ -61,9 +62,10 @@ class Server:
         """Whether the key travels where others could read it."""
         return bool(self.key) and not self.local and urlsplit(self.url).scheme == "http"
 
-    def without_key(self, text: str) -> str:
-        """A text of the server that may quote the key."""
-        return text.replace(self.key, "[key]") if self.key else text
+    def quoted(self, text: str, limit: int = MAX_QUOTED) -> str:
+        """A text of the server, shortened, without the key: first that, for no part of it would be found."""
+        text = text.replace(self.key, "[key]") if self.key else text
+        return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def _split(url: str) -> SplitResult:

@@ -20,11 +20,10 @@ from tests.faults.soak.soak import faults, soak
 def arguments_for(home, scratch):
     """What `serve` is told; DECDEC_HOME is set."""
     os.environ["DECDEC_HOME"] = home or str(Path(scratch) / "home")
-    if home:
-        return []
     from tests.faults.soak.model import BASE, CONTEXT, prepare_tiny
 
-    return ["-m", prepare_tiny(Path(scratch)), "--base", BASE, "--context", str(CONTEXT)]
+    chosen = [] if home else ["-m", prepare_tiny(Path(scratch)), "--base", BASE]
+    return [*chosen, "--context", str(CONTEXT)]
 
 
 def main():

@@ -54,7 +54,8 @@ def seeds(folder: Path) -> list[bytes]:
     huge, half = 10**4000, "\ud83d"
     odd = [
         {"seed": huge}, {"temperature": huge}, {"n": huge}, {"top_k": -huge}, {"max_tokens": -huge},
-        {"slowdown_pct": "lossless"}, {"slowdown_pct": half}, {"model": half}, {"stop": [half]},
+        {"slowdown_pct": "lossless"}, {"slowdown_pct": half}, {"slowdown_pct": "a" * 5000}, {"model": half},
+        {"stop": [half]},
         {"model": "../" * 50}, {"stream": True}, {"messages": _ASKED["messages"] * 2000},
         {"messages": [{"role": half, "content": half}]}, {"messages": [{"role": "user", "content": half}]},
         {"logit_bias": {"1": float("nan")}}, {"response_format": {"type": half}}, {"tools": [[[[]]]]},

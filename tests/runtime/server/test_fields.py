@@ -67,6 +67,7 @@ def refusal(data):
         ({"slowdown_pct": 20.5}, "slowdown_pct", "between 0 and 20"),
         ({"slowdown_pct": -1}, "slowdown_pct", "between"),
         ({"slowdown_pct": "best"}, "slowdown_pct", "Invalid"),
+        ({"slowdown_pct": "best" * 1000}, "slowdown_pct", "Invalid"),
         ({"response_format": {"type": "json_object"}}, "response_format", "only be text"),
         ({"response_format": "json"}, "response_format", "only be text"),
         ({"modalities": ["text", "audio"]}, "modalities", "text only"),

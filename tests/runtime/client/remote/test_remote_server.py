@@ -71,12 +71,13 @@ def test_a_key_comes_from_the_environment_and_shows_nowhere(monkeypatch):
     server = Server.of("http://gpu-box:8000", "SOME_KEY")
     assert server.key == "sk-abc"
     assert "sk-abc" not in repr(server)
-    assert server.without_key("bad key sk-abc!") == "bad key [key]!"
+    assert server.quoted("bad key sk-abc!") == "bad key [key]!"
+    assert server.quoted("x" * 298 + "sk-abc!") == "x" * 298 + "[k…"
     assert server.exposes_key
     assert not Server.of("https://gpu-box", "SOME_KEY").exposes_key
     assert not Server.of("http://localhost", "SOME_KEY").exposes_key
     assert not Server.of("http://gpu-box").exposes_key
-    assert Server.of("http://gpu-box").without_key("a") == "a"
+    assert Server.of("http://gpu-box").quoted("a") == "a"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import msgspec
 
 from runtime.errors import DecdecError
 
-PARTIAL_SUFFIX = ".partial"
+PARTIAL_SUFFIX, _NOTE_SUFFIX = ".partial", ".etag"
 MAX_BYTES = 1 << 60
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
@@ -68,6 +68,16 @@ def missing_bytes(file: RemoteFile, folder: Path) -> int:
 def partial_path(target: Path) -> Path:
     """Where the part of a file lies that is there."""
     return target.with_name(target.name + PARTIAL_SUFFIX)
+
+
+def note_path(target: Path) -> Path:
+    """Where it is noted of which version that part is."""
+    return target.with_name(target.name + PARTIAL_SUFFIX + _NOTE_SUFFIX)
+
+
+def partial_files(target: Path) -> tuple[Path, Path]:
+    """Both, the part first."""
+    return partial_path(target), note_path(target)
 
 
 def _regular_size(path: Path) -> int:

@@ -14,12 +14,11 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from runtime.download.answers import valid_etag
-from runtime.download.files import RemoteFile, partial_path
+from runtime.download.files import RemoteFile, partial_files
 from runtime.store import atomic
 from runtime.store.hashing import PIECE_BYTES
 from runtime.store.oserrors import translated
 
-_NOTE_SUFFIX = ".etag"
 _MAX_NOTE = 4096
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
@@ -33,7 +32,7 @@ class Partial:
 
     def __init__(self, file: RemoteFile, target: Path) -> None:
         self.file, self.target = file, target
-        self.path = partial_path(target)
+        self.path, self._note = partial_files(target)
         self.have, self.etag = 0, ""
         self._descriptor = -1
         self._digest = self._begin_digest()
@@ -109,10 +108,6 @@ class Partial:
         with self._translated():
             self.path.unlink(missing_ok=True)
             self._note.unlink(missing_ok=True)
-
-    @property
-    def _note(self) -> Path:
-        return self.path.with_name(self.path.name + _NOTE_SUFFIX)
 
     def _translated(self) -> AbstractContextManager[None]:
         return translated(self.target, f"Downloading {self.file.name}")

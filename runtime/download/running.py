@@ -36,7 +36,8 @@ async def _watched(work: Coroutine[Any, Any, T], tick: Callable[[], None]) -> T:
                 tick()
     except BaseException:
         task.cancel()
-        await asyncio.wait({task})
+        # Its own end is of no interest any more, and is not to be told on stderr either.
+        await asyncio.gather(task, return_exceptions=True)
         raise
     result = task.result()
     tick()

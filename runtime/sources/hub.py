@@ -14,6 +14,7 @@ from runtime.download.several import download_all
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
 from runtime.sources import hub_api, layout
+from runtime.sources.carried import carry_over
 from runtime.sources.hub_api import Listing
 from runtime.sources.kept import kept_folder, remove_kept
 from runtime.store import atomic
@@ -71,18 +72,26 @@ class HubSource:
 
     def _already_here(self) -> Path | None:
         """Our own whole copy, or the hub library's."""
-        try:
-            listing = msgspec.json.decode((self._folder / _LISTING).read_bytes(), type=Listing)
-        except (OSError, msgspec.DecodeError, ValueError):
+        listing = self._listed_before()
+        if listing is None:
             return hub_api.in_hub_cache(self.repo)
         folder = self._folder / listing.commit
         whole = all(is_there(file, folder) for file in listing.files)
         return folder if whole else hub_api.in_hub_cache(self.repo)
 
+    def _listed_before(self) -> Listing | None:
+        """What an earlier run was fetching, or has fetched."""
+        try:
+            return msgspec.json.decode((self._folder / _LISTING).read_bytes(), type=Listing)
+        except (OSError, msgspec.DecodeError, ValueError):
+            return None
+
     def _download(self, listing: Listing, ctx: JobContext) -> Path:
         folder = self._folder / listing.commit
         if folder.is_symlink():
             raise DecdecError(f"{folder} is not used", "it is a link", "delete it, then start again")
+        if before := self._listed_before():
+            carry_over(before, listing, self._folder)
         require_space(folder, sum(missing_bytes(file, folder) for file in listing.files))
         atomic.write_json(self._folder / _LISTING, listing)
         with hub_api.explained(self.repo):

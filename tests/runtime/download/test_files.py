@@ -70,7 +70,11 @@ def test_sizes_and_hashes_that_cannot_be(wrong):
 
 @pytest.mark.parametrize(
     ("names", "words"),
-    [(("Config.json", "config.json"), "where case does not count"), (("a", "b", "a"), "listed twice")],
+    [
+        (("Config.json", "config.json"), "where case does not count"),
+        (("config.json", "Config.json"), "where case does not count"),
+        (("a", "b", "a"), "listed twice"),
+    ],
 )
 def test_two_names_of_one_file_are_refused(names, words):
     with pytest.raises(DecdecError, match=words):

@@ -33,6 +33,7 @@ REPOS = {
     "owner/cut": USUAL,
     "owner/corrupt": USUAL,
     "owner/busy": SMALL,
+    "owner/newer": SMALL,
     "owner/climbing": {**SMALL, **CLIMBING, "a" * 5000 + ".json": b"{}"},
     "owner/clash": {**SMALL, "Config.json": b"{}"},
     "owner/device": {**SMALL, "con.json": b"{}"},
@@ -87,15 +88,15 @@ class Hub(Server):
             self.always[listed(repo)] = play
         self._lie()
 
-    def add(self, repo, files):
+    def add(self, repo, files, commit=COMMIT):
         """Serve a repository."""
-        body = json.dumps(listing(repo, files)).encode()
+        body = json.dumps(listing(repo, files, commit)).encode()
         self.always[listed(repo)] = Play(200, {"Content-Type": "application/json"}, body)
         for name, content in files.items():
-            path = resolved(repo, name)
+            path = resolved(repo, name, commit)
             if is_large(name, content):
                 self.cdn.files[path] = content
-                self.always[path] = sent_on(self.cdn.url(path), content)
+                self.always[path] = sent_on(self.cdn.url(path), content, commit)
             else:
                 self.files[path] = content
 
@@ -118,24 +119,24 @@ def listed(repo):
     return f"/api/models/{repo}?blobs=true"
 
 
-def resolved(repo, name):
-    return f"/{repo}/resolve/{COMMIT}/{name}"
+def resolved(repo, name, commit=COMMIT):
+    return f"/{repo}/resolve/{commit}/{name}"
 
 
 def is_large(name, content):
     return name.endswith(".safetensors") and content != POINTER
 
 
-def sent_on(url, content):
+def sent_on(url, content, commit):
     """The hub's answer for a file that another host keeps."""
     sha = hashlib.sha256(content).hexdigest()
-    linked = {"X-Linked-Size": str(len(content)), "X-Linked-Etag": f'"{sha}"', "X-Repo-Commit": COMMIT}
+    linked = {"X-Linked-Size": str(len(content)), "X-Linked-Etag": f'"{sha}"', "X-Repo-Commit": commit}
     return Play(302, {"Location": url, "X-Xet-Hash": "0" * 64, "ETag": '"of-the-hop"', **linked})
 
 
-def listing(repo, files):
+def listing(repo, files, commit):
     siblings = [sibling(name, content) for name, content in files.items()]
-    return {"id": repo, "sha": COMMIT, "siblings": siblings, "private": False, "tags": [], "downloads": 0}
+    return {"id": repo, "sha": commit, "siblings": siblings, "private": False, "tags": [], "downloads": 0}
 
 
 def sibling(name, content):

@@ -150,6 +150,18 @@ def test_what_was_fetched_is_not_fetched_again(online, client, server):
     assert [path for path, _ in server.requests[asked:]] == [listed("owner/good")]
 
 
+def test_what_a_newer_commit_has_unchanged_is_not_fetched_again(online, client, server):
+    newer = {**hub_server.SMALL, "config.json": b'{"model_type": "qwen2"}'}
+    server.add("owner/newer", newer, "d" * 40)
+    asked = len(server.requests)
+    path = Path(client("owner/newer")["owner/newer"]["path"])
+    assert path.name == "d" * 40
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == newer
+    new = [path for path, _ in server.requests[asked:]]
+    assert new == [listed("owner/newer"), resolved("owner/newer", "config.json", "d" * 40)]
+    assert (Path(online["owner/newer"]["path"]) / "model.safetensors").exists()
+
+
 def test_the_token_is_written_nowhere(online):
     home = Path(online["owner/good"]["path"]).parents[2]
     assert "hf_secret" not in json.dumps(online)

@@ -16,7 +16,8 @@ from kernels.gpu.conversions import as_type
 from kernels.gpu.dec.correction_kernels import correction_sum
 
 # Of `cache.quantise_rows`.
-_LEAST_MAGNITUDE = tl.constexpr(1e-30)
+# The bits of 1e-30.
+_LEAST_MAGNITUDE = tl.constexpr(0x0DA24260)
 _STEP = tl.constexpr(1 / 127)
 # Adding and taking away 1.5 * 2^23 rounds a float32 to the nearest whole number, ties to even.
 _ROUNDER = tl.constexpr(12582912.0)
@@ -147,7 +148,9 @@ def stored_row(row: tl.tensor, QUANTISED: tl.constexpr, ASM: tl.constexpr) -> An
     would not be.
     """
     if QUANTISED:
-        scale = tl.maximum(tl.max(tl.abs(row), 1), _LEAST_MAGNITUDE) * _STEP
+        # By bits, of which those of what is not a number are the largest: maxima of floats leave it out.
+        largest = tl.max(tl.abs(row).to(tl.int32, bitcast=True), 1)
+        scale = tl.maximum(largest, _LEAST_MAGNITUDE).to(tl.float32, bitcast=True) * _STEP
         codes = (tl.div_rn(row, tl.broadcast_to(scale[:, None], row.shape)) + _ROUNDER) - _ROUNDER
         return codes.to(tl.int8), scale
     else:

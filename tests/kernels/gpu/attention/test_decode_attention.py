@@ -193,3 +193,16 @@ def test_what_does_not_fit_is_refused():
         replace(case, options={"norms": norms(16)}).attended()
     with pytest.raises(ValueError, match="scratch"):
         replace(case, scratch=token(Shape(group=8), 3).scratch).attended()
+
+
+@pytest.mark.parametrize("bits", [16, 8])
+@pytest.mark.parametrize("part", ["query", "key", "value"])
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_what_is_not_finite_in_a_head_shows_in_its_output_and_stays_out_of_others(bits, part, bad):
+    case = token(Shape(bits=bits), 9)
+    q_size, kv_size, _ = case.shape.sizes
+    first = {"query": 0, "key": q_size, "value": q_size + kv_size}[part]
+    case.qkv.view(-1)[first + 1] = bad
+    out = case.attended().view(case.shape.kv_heads, case.shape.group, -1)
+    assert not out[0, 0].isfinite().all()
+    assert out[1].isfinite().all()

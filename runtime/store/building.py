@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import msgspec
 
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
-from runtime.store import atomic, folders, integrity, manifest
+from runtime.store import atomic, folders, integrity, manifest, settling
 from runtime.store.locks import exclusive
 from runtime.store.names import checked
 from runtime.store.oserrors import translated
@@ -36,7 +37,7 @@ def building(
     with exclusive(f"model-{checked(name)}", f"Work on {name}"):
         staging = folders.staging(name)
         with translated(staging, f"Preparing the folder of {name}"):
-            _recover(name)
+            settling.recover(name)
             _drop_foreign(staging, identity)
             staging.mkdir(parents=True, exist_ok=True)
             _drop_temporaries(staging)
@@ -61,9 +62,12 @@ def publish(name: str, staging: Path, record: dict[str, Any], ctx: JobContext | 
         total = sum((staging / file).stat().st_size for file in manifest.contents(staging))
     manifest.write(staging, record, integrity.counting(ctx or JobContext.silent(), "hash", total))
     with translated(staging, f"Publishing {name}"):
+        # Names that a crash of the machine takes back would leave a record of files that are not there.
+        atomic.sync_tree(staging)
         _take_place(name)
         for leftover in (folders.old(name), folders.quarantine(name)):
             shutil.rmtree(leftover, ignore_errors=True)
+        _drop_if_empty(folders.quarantine(name).parent)
     return open_folder(folders.final(name))
 
 
@@ -74,18 +78,9 @@ def _take_place(name: str) -> None:
     try:
         os.rename(folders.staging(name), final)
     except OSError:
-        _recover(name)
+        settling.recover(name)
         raise
     atomic.sync_folder(final.parent)
-
-
-def _recover(name: str) -> None:
-    """Undo a `_take_place` that a crash cut in two."""
-    final, old = folders.final(name), folders.old(name)
-    if old.exists() and not final.exists():
-        os.rename(old, final)
-    elif old.exists():
-        delete(old)
 
 
 def _drop_foreign(folder: Path, identity: dict[str, Any] | None) -> None:
@@ -107,6 +102,11 @@ def _drop_empty(folder: Path) -> None:
     """Leave nothing of a source that was refused before its first file was made."""
     if folder.is_dir() and not manifest.contents(folder):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _drop_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def _drop_temporaries(folder: Path) -> None:

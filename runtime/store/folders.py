@@ -6,7 +6,7 @@ from pathlib import Path
 
 from runtime import locations
 
-_STAGING, _OLD, _QUARANTINE = ".staging-", ".old-", ".quarantine"
+_STAGING, _OLD, _REMOVED, _QUARANTINE = ".staging-", ".old-", ".removed-", ".quarantine"
 
 
 def final(name: str) -> Path:
@@ -24,6 +24,11 @@ def old(name: str) -> Path:
     return locations.models() / f"{_OLD}{name}"
 
 
+def removed(name: str) -> Path:
+    """A deleted model until its files are gone."""
+    return locations.models() / f"{_REMOVED}{name}"
+
+
 def quarantine(name: str) -> Path:
     """Damaged files, moved out of the way until the model is whole again."""
     return locations.models() / _QUARANTINE / name
@@ -31,7 +36,18 @@ def quarantine(name: str) -> Path:
 
 def all_of(name: str) -> tuple[Path, ...]:
     """Every folder that may hold something of a model."""
-    return final(name), staging(name), old(name), quarantine(name)
+    return final(name), staging(name), old(name), removed(name), quarantine(name)
+
+
+def unsettled() -> set[str]:
+    """Names of models whose replacement or removal goes on, or was cut in two."""
+    prefixes = (_OLD, _REMOVED)
+    return {
+        folder.name.removeprefix(prefix)
+        for folder in _folders()
+        for prefix in prefixes
+        if folder.name.startswith(prefix)
+    }
 
 
 def published() -> list[Path]:

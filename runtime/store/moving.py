@@ -12,15 +12,14 @@ from typing import BinaryIO
 from runtime import locations
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
-from runtime.store import atomic, in_use
+from runtime.store import atomic, in_use, move_record
+from runtime.store.move_record import FOLDERS, STAGING, How, Leaving
 from runtime.store.oserrors import nearest_existing, translated
 from runtime.store.space import require_space
 
-FOLDERS = ("models", "downloads", "profiles", "evaluations", "compiled")
 PIECE = 4 << 20
 # File systems take room for themselves.
 SPARE = 64 << 20
-_STAGING = ".moving"
 
 
 def held_bytes(home: Path) -> int:
@@ -62,42 +61,35 @@ def move(source: Path, target: Path, switch: Callable[[], None], ctx: JobContext
     with in_use.nobody_else(source / "locks"):
         require_possible(source, target)
         with translated(target, "Moving the models"):
-            (_rename if _same_disk(source, target) else _copy)(source, target, switch, ctx)
+            how: How = "rename" if _same_disk(source, target) else "copy"
+            leaving = Leaving(str(target), how, _missing(target))
+            move_record.begin(source, leaving)
+            _carry(source, leaving, switch, ctx)
 
 
-def _rename(source: Path, target: Path, switch: Callable[[], None], ctx: JobContext) -> None:
-    done: list[str] = []
-    made = _make(target)
+def _carry(source: Path, leaving: Leaving, switch: Callable[[], None], ctx: JobContext) -> None:
+    target = Path(leaving.target)
     try:
-        for name in _there(source):
-            ctx.check()
-            os.rename(source / name, target / name)
-            done.append(name)
+        target.mkdir(parents=True, exist_ok=True)
+        (_rename if leaving.how == "rename" else _copy)(source, target, ctx)
+        move_record.arrive(source, target)
         switch()
     except BaseException:
-        for name in done:
-            os.rename(target / name, source / name)
-        _remove_empty(made)
+        move_record.undo(source, leaving)
         raise
+    move_record.end(source, target, leaving.how)
 
 
-def _copy(source: Path, target: Path, switch: Callable[[], None], ctx: JobContext) -> None:
-    staging = target / _STAGING
-    made = _make(target)
-    try:
-        shutil.rmtree(staging, ignore_errors=True)
-        _copy_all(source, staging, ctx)
-        for name in _there(staging):
-            os.rename(staging / name, target / name)
-        switch()
-    except BaseException:
-        for folder in (staging, *(target / name for name in FOLDERS)):
-            shutil.rmtree(folder, ignore_errors=True)
-        _remove_empty(made)
-        raise
-    shutil.rmtree(staging, ignore_errors=True)
-    for name in FOLDERS:
-        shutil.rmtree(source / name, ignore_errors=True)
+def _rename(source: Path, target: Path, ctx: JobContext) -> None:
+    for name in _there(source):
+        ctx.check()
+        os.rename(source / name, target / name)
+    atomic.sync_folder(source)
+
+
+def _copy(source: Path, target: Path, ctx: JobContext) -> None:
+    shutil.rmtree(target / STAGING, ignore_errors=True)
+    _copy_all(source, target / STAGING, ctx)
 
 
 def _copy_all(source: Path, target: Path, ctx: JobContext) -> None:
@@ -181,16 +173,6 @@ def _same_disk(source: Path, target: Path) -> bool:
     return all((source / name).stat().st_dev == disk for name in _there(source))
 
 
-def _make(folder: Path) -> list[Path]:
-    """Make a folder; those that were made for it, innermost first."""
-    made = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return made
-
-
-def _remove_empty(folders: list[Path]) -> None:
-    for folder in folders:
-        try:
-            folder.rmdir()
-        except OSError:
-            return
+def _missing(folder: Path) -> tuple[str, ...]:
+    """Folders that have to be made for it, innermost first."""
+    return tuple(str(path) for path in (folder, *folder.parents) if not path.exists())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 from runtime import locations
 from runtime.errors import DecdecError
-from runtime.store import folders, manifest
+from runtime.store import atomic, folders, manifest, settling
 from runtime.store.locks import exclusive
 from runtime.store.names import near, offer, slug
 from runtime.store.oserrors import translated
@@ -31,6 +32,7 @@ class ModelRecord:
 
 def models() -> list[ModelRecord]:
     """Every whole model, by name; half-made and damaged ones are left out."""
+    settling.settle()
     with translated(locations.models(), "Listing the local models"):
         candidates = folders.published()
     records = [record for folder in candidates if (record := _whole(folder)) is not None]
@@ -39,6 +41,7 @@ def models() -> list[ModelRecord]:
 
 def find(name: str) -> ModelRecord:
     """The whole model of that name, case forgiven; raises DecdecError that says what is wrong or near."""
+    settling.settle()
     with translated(locations.models(), "Looking for a model"):
         known = {folder.name for folder in folders.published()}
     match = _match(name, known)
@@ -72,8 +75,19 @@ def remove(name: str) -> int:
         exclusive(f"model-{match}", f"Work on {match}"),
         translated(folders.final(match), f"Removing {match}"),
     ):
-        (folders.final(match) / manifest.FILE_NAME).unlink(missing_ok=True)
-        return sum(delete(folder) for folder in folders.all_of(match) if folder.is_dir())
+        settling.recover(match)
+        beside = [folder for folder in folders.all_of(match)[1:] if folder.is_dir()]
+        return sum(map(delete, beside)) + _remove_whole(match)
+
+
+def _remove_whole(name: str) -> int:
+    """Take a model out of the list by one rename, so that a kill leaves all of it or nothing."""
+    final, removed = folders.final(name), folders.removed(name)
+    if not final.is_dir():
+        return 0
+    os.rename(final, removed)
+    atomic.sync_folder(final.parent)
+    return delete(removed)
 
 
 def delete(folder: Path) -> int:

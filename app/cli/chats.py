@@ -127,8 +127,7 @@ def import_(file: str) -> None:
 
     conversations = files.read(file)
     with _history() as history:
-        for conversation in conversations:
-            history.add(conversation)
+        history.add_all(conversations)
         history.index()
     click.echo(f"{len(conversations)} imported.")
 

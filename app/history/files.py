@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
 
 from app import format
 from app.conversation import Conversation
@@ -16,6 +15,8 @@ from app.history import document, markdown
 from app.history.titles import heading
 from app.text import one_line
 from runtime.errors import DecdecError
+from runtime.store import atomic
+from runtime.store.oserrors import FULL, full_words
 
 MAX_BYTES = 64 << 20
 MARKDOWN, JSON = ".md", ".json"
@@ -60,12 +61,10 @@ def export_all(conversations: Collection[Conversation], wish: str) -> Path:
 def write(path: Path, data: bytes) -> Path:
     """Write a new file, under a free name like this one."""
     try:
-        free, file = next(_created(path))
-        with _whole_or_not_at_all(free), file:
-            file.write(data)
+        with _beside(path, data) as whole:
+            return next(free for free in _names(path) if _took(whole, free))
     except (OSError, ValueError) as error:
         raise _refused(path, "written", error) from error
-    return free
 
 
 def read(wish: str) -> list[Conversation]:
@@ -118,23 +117,51 @@ def _names(path: Path) -> Iterator[Path]:
         yield path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
-def _created(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    for free in _names(path):
-        with contextlib.suppress(FileExistsError):
-            yield free, free.open("xb")
-
-
 @contextlib.contextmanager
-def _whole_or_not_at_all(path: Path) -> Iterator[None]:
+def _beside(path: Path, data: bytes) -> Iterator[Path]:
+    """A file with all of the data, on disk, in the folder of `path`; gone behind the block."""
+    whole = atomic.temporary_for(path)
     try:
-        yield
+        with whole.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        yield whole
+    finally:
+        whole.unlink(missing_ok=True)
+    atomic.sweep_for(path)
+
+
+def _took(whole: Path, free: Path) -> bool:
+    """Give a whole file a name that nothing has, in one step; False where something has it."""
+    try:
+        os.link(whole, free)
+    except FileExistsError:
+        return False
+    except OSError:
+        return _renamed(whole, free)
+    return True
+
+
+def _renamed(whole: Path, free: Path) -> bool:
+    """Where the file system knows no links: an empty file keeps the name until the whole one has it."""
+    try:
+        free.open("xb").close()
+    except FileExistsError:
+        return False
+    try:
+        os.replace(whole, free)
     except BaseException:
-        path.unlink(missing_ok=True)
+        free.unlink(missing_ok=True)
         raise
+    return True
 
 
 def _refused(path: Path, done: str, error: Exception) -> DecdecError:
-    return DecdecError(f"{_shown(path)} cannot be {done}", getattr(error, "strerror", None) or str(error))
+    what = f"{_shown(path)} cannot be {done}"
+    if isinstance(error, OSError) and error.errno in FULL:
+        return DecdecError(what, full_words(path, error.errno), "free some space, or name another folder")
+    return DecdecError(what, getattr(error, "strerror", None) or str(error))
 
 
 def _shown(path: Path) -> str:

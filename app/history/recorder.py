@@ -13,11 +13,11 @@ from app.journal import Journal
 from app.text import one_line
 from runtime.errors import DecdecError
 
-# Every token is written before it is drawn, unless the disk takes longer than this for one.
+# Every token is written at once, unless the disk takes longer than this for one.
 QUICK_S = 0.002
 # A slow disk may take this share of the time while an answer grows, and gets larger pieces.
 WRITING_SHARE = 0.1
-# Text that is on screen is in the file after so long at the latest, however slow the disk is.
+# Text is in the file after so long at the latest, however slow the disk is; before it is drawn in any case.
 MAX_WAIT_S = 0.3
 # While the file refuses, growing answers try again this often; ends of answers do at once.
 RETRY_S = 1.0
@@ -83,6 +83,11 @@ class Recorder(Journal):
         if kept and not turn.open and self._try(lambda: self._history.index(INDEXED_AT_ONCE)):
             self._told = ""
 
+    def drawing(self, conversation: Conversation, turn: Turn) -> None:
+        """Keep what waits of a growing answer: what was seen must not be gone after a kill."""
+        if turn.open and turn.id == self._growing and len(turn.answer) > self._written:
+            self._grow(conversation, turn, at_once=True)
+
     def removed(self, conversation: Conversation, turns: Sequence[Turn]) -> None:
         """Take turns out of the file."""
         gone = {turn.id for turn in turns}
@@ -94,9 +99,10 @@ class Recorder(Journal):
         self._try(self._history.purge)
         self._history.close()
 
-    def _grow(self, conversation: Conversation, turn: Turn) -> None:
+    def _grow(self, conversation: Conversation, turn: Turn, at_once: bool = False) -> None:
         now = self._clock()
-        if now < (self._retry_at if self._owed else self._pace.due_at):
+        due = self._retry_at if self._owed else 0.0 if at_once else self._pace.due_at
+        if now < due:
             return
         start, self._written = self._written, len(turn.answer)
         if self._write(conversation, lambda: self._history.grow(conversation, turn, start)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from app.conversation import Conversation, Turn
@@ -19,6 +19,11 @@ from runtime.errors import DecdecError
 
 # A deleted conversation can come back for so long.
 KEPT_DELETED_S = 7 * 24 * 3600
+# No clock that goes right says less: this program did not exist before 2026.
+FIRST_S = 1767225600.0
+# A clock that goes right is set back by less than this at a time.
+CORRECTION_S = 3600.0
+BEHIND_S = 0.001
 # Rows that a search brings into the index before it looks: about a second's work.
 BACKLOG = 4000
 # Rows that are indexed in one transaction, so that nobody who writes has to wait for long.
@@ -59,15 +64,15 @@ class History:
         """Write all of a conversation and take out the turns `gone`; turns it does not know stay."""
         with self.database.changing() as connection:
             self._take_out(connection, gone)
-            writing.whole(connection, conversation, self._clock() if updated is None else updated)
+            writing.whole(connection, conversation, self._now(connection) if updated is None else updated)
 
     def save_turn(self, conversation: Conversation, turn: Turn) -> None:
         """Write one turn, and what it stands on where the file has lost that."""
         with self.database.changing() as connection:
             if not writing.holds(connection, conversation, turn.parent):
-                writing.whole(connection, conversation, self._clock())
+                writing.whole(connection, conversation, self._now(connection))
                 return
-            writing.head(connection, conversation, self._clock())
+            writing.head(connection, conversation, self._now(connection))
             writing.turn(connection, conversation, turn)
             writing.shown(connection, conversation)
 
@@ -75,26 +80,36 @@ class History:
         """Write title, system prompt and shown path; its place in lists stays."""
         with self.database.changing() as connection:
             if not writing.holds(connection, conversation, ""):
-                writing.whole(connection, conversation, self._clock())
+                writing.whole(connection, conversation, self._now(connection))
                 return
             writing.head(connection, conversation, 0.0)
             writing.shown(connection, conversation)
 
     def add(self, conversation: Conversation) -> Conversation:
-        """Take in a conversation from elsewhere, under new ids where one of its own is there already."""
+        """Take in one conversation from elsewhere, as `add_all`."""
+        return self.add_all([conversation])[0]
+
+    def add_all(self, conversations: Iterable[Conversation]) -> list[Conversation]:
+        """Take in conversations from elsewhere, under new ids where one of their own is there already.
+
+        All of them or none, so that a file that was taken in half is not taken in twice.
+        """
         with self.database.changing() as connection:
-            if writing.knows_any(connection, conversation):
-                conversation = tree.renewed(conversation)
-            turns = conversation.all_turns
-            newest = max((turn.created for turn in turns), default=conversation.created)
-            writing.whole(connection, conversation, min(newest, self._clock()))
+            return [self._added(connection, conversation) for conversation in conversations]
+
+    def _added(self, connection: sqlite3.Connection, conversation: Conversation) -> Conversation:
+        if writing.knows_any(connection, conversation):
+            conversation = tree.renewed(conversation)
+        turns = conversation.all_turns
+        newest = max((turn.created for turn in turns), default=conversation.created)
+        writing.whole(connection, conversation, min(newest, self._clock()))
         return conversation
 
     def grow(self, conversation: Conversation, turn: Turn, start: int) -> None:
         """Add what an answer grew by from character `start` on."""
         with self.database.changing() as connection:
             if not writing.piece(connection, turn.id, start, turn.answer[start:]):
-                writing.whole(connection, conversation, self._clock())
+                writing.whole(connection, conversation, self._now(connection))
 
     def remove(self, conversation: Conversation, gone: Collection[str]) -> None:
         """Take turns out for good; with its last turn a conversation is gone too."""
@@ -114,6 +129,13 @@ class History:
             with self.database.changing() as connection:
                 more = self.database.full_text and index.refresh(connection, batch)
             limit = None if limit is None else limit - batch
+
+    def _now(self, connection: sqlite3.Connection) -> float:
+        """The time for what happens now, behind everything before where the clock was certainly set back."""
+        now = self._clock()
+        newest = connection.execute("SELECT max(updated) FROM conversations").fetchone()[0] or 0.0
+        set_back = now < FIRST_S or now < newest < now + CORRECTION_S
+        return max(now, newest + BEHIND_S) if set_back else now
 
     def _take_out(self, connection: sqlite3.Connection, ids: Collection[str]) -> None:
         numbers = [

@@ -176,7 +176,7 @@ def _taken_in(path: Path, file: str) -> list[Conversation]:
     conversations = files.read(file)
     history = History(path)
     try:
-        taken = [history.add(conversation) for conversation in conversations]
+        taken = history.add_all(conversations)
         history.index()
     finally:
         history.close()

@@ -20,6 +20,7 @@ from app.chat.widgets.slider import QualitySlider
 from app.chat.widgets.status_line import StatusLine
 from app.chat.widgets.tiny_notice import TinyNotice
 from app.chat.widgets.transcript import Transcript
+from app.conversation import Turn
 from app.greeting import greeting
 from app.text import one_line
 from runtime.errors import DecdecError
@@ -52,7 +53,7 @@ class ChatScreen(AnswerActions, ChatActions, SlideActions, SetupActions, Program
         """From the conversation down to the keys."""
         session = self.chat_app.session
         with Vertical(id="main"):
-            yield Transcript(id="transcript")
+            yield Transcript(self._keep, id="transcript")
             yield Static(MORE_BELOW, id="more-below")
             yield QualitySlider(session.slider, id="slider")
             yield Prompt(id="prompt")
@@ -86,6 +87,10 @@ class ChatScreen(AnswerActions, ChatActions, SlideActions, SetupActions, Program
         if isinstance(event, Loaded | Failed):
             self.transcript.greet(greeting(self.chat_app.session))
         self.refresh_facts()
+
+    def _keep(self, turn: Turn) -> None:
+        """What comes on screen is in the history first."""
+        self.session.journal.drawing(self.session.conversation, turn)
 
     def refresh_session(self) -> None:
         """The session changed outside the engine's events."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from textual import on
 from textual.containers import VerticalScroll
@@ -11,7 +11,7 @@ from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Static
 
-from app.chat.widgets.turn import TurnView
+from app.chat.widgets.turn import TurnView, ignore
 from app.conversation import Conversation, Turn
 from app.stream import Follow
 
@@ -35,8 +35,9 @@ class Transcript(VerticalScroll, can_focus=False):
     class Left(Message):
         """The keyboard went below the last turn."""
 
-    def __init__(self, id: str | None = None) -> None:
+    def __init__(self, before_drawing: Callable[[Turn], None] = ignore, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._before_drawing = before_drawing
         self._follow = Follow()
         self._conversation = Conversation()
         self._views: list[TurnView] = []
@@ -174,7 +175,8 @@ class Transcript(VerticalScroll, can_focus=False):
 
     def _view(self, turn: Turn) -> TurnView:
         variants = self._conversation.variants(turn)
-        return TurnView(turn, (variants.index(turn) + 1, len(variants)))
+        place = (variants.index(turn) + 1, len(variants))
+        return TurnView(turn, place, self._before_drawing)
 
     def _drop_from(self, kept: int) -> None:
         for view in self._views[kept:]:

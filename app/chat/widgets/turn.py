@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import ClassVar
 
 from rich.theme import Theme
@@ -20,6 +21,10 @@ from app.chat.widgets.thought import ThoughtView
 from app.conversation import Turn
 from app.stream import BlockStream, Pace
 from app.thinking import split
+
+
+def ignore(turn: Turn) -> None:
+    """For turns that nobody keeps."""
 
 
 class TurnView(Vertical, can_focus=True):
@@ -44,10 +49,12 @@ class TurnView(Vertical, can_focus=True):
             super().__init__()
             self.view, self.direction = view, direction
 
-    def __init__(self, turn: Turn, place: tuple[int, int] = (1, 1)) -> None:
-        """`place`: which variant it is, of how many."""
+    def __init__(
+        self, turn: Turn, place: tuple[int, int] = (1, 1), before_drawing: Callable[[Turn], None] = ignore
+    ) -> None:
+        """`place`: which variant it is, of how many. `before_drawing` hears of text that comes on screen."""
         super().__init__(classes="turn")
-        self.turn = turn
+        self.turn, self._before_drawing = turn, before_drawing
         self._pace, self._blocks = Pace(), BlockStream()
         self._shown = 0
         self._thought = ThoughtView()
@@ -73,6 +80,7 @@ class TurnView(Vertical, can_focus=True):
     def stream(self) -> None:
         """Draw the text so far: settled blocks once, the last block again."""
         started = time.monotonic()
+        self._before_drawing(self.turn)
         parts = split(self.turn.answer)
         self._thought.show(parts)
         for block in self._blocks.push(parts.text):

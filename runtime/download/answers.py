@@ -11,7 +11,7 @@ from runtime.download.files import RemoteFile
 from runtime.download.limits import retry_after
 from runtime.errors import DecdecError
 
-IDENTITY = {"Accept-Encoding": "identity"}
+ALWAYS = {"Accept-Encoding": "identity", "User-Agent": "decdec-chat"}
 _RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)")
 _BUSY, _TRY_AGAIN = frozenset({429, 503}), frozenset({408, 425})
 _ETAG = re.compile(r'(W/)?"[!\x23-\x7e]{1,512}"')
@@ -49,7 +49,7 @@ class Question:
     @property
     def headers(self) -> dict[str, str]:
         """Headers that ask for the rest, or for the whole file should it be another version by now."""
-        headers = dict(IDENTITY)
+        headers = dict(ALWAYS)
         if self.start:
             headers["Range"] = f"bytes={self.start}-"
             # A weak tag does not promise equal bytes, so a range may not depend on it.

@@ -75,7 +75,7 @@ async def _read(wanted: _Wanted, make: ClientMaker, limits: Limits, wait: Wait) 
 
 async def _once(client: httpx2.AsyncClient, wanted: _Wanted) -> Document:
     doing, server = wanted.doing, wanted.address.server
-    async with request(client, wanted.address, answers.IDENTITY, doing) as (response, _):
+    async with request(client, wanted.address, answers.ALWAYS, doing) as (response, _):
         headers = lower(response.headers)
         answers.check_status(response.status_code, headers, doing)
         answers.check_encoding(headers, doing, server)

@@ -44,6 +44,18 @@ class Listing(msgspec.Struct, frozen=True):
         return sum(file.bytes for file in self.files)
 
 
+class Hub(msgspec.Struct, frozen=True):
+    """A hub's address, and the headers that tell it who asks."""
+
+    url: str
+    headers: dict[str, str] = {}
+
+    @property
+    def shown(self) -> str:
+        """The address without a password, for people."""
+        return re.sub(r"//[^/]*@", "//", self.url)
+
+
 class _Lfs(msgspec.Struct):
     size: int
     sha256: str
@@ -66,8 +78,8 @@ def list_files(repo: str, tick: Callable[[], None]) -> Listing:
 
     Raises DecdecError; UnreachableError when offline.
     """
-    endpoint, headers = settings(f"{repo} is not on this machine")
-    address = Address(f"{endpoint}/api/models/{quote(repo)}?blobs=true", headers, server=endpoint)
+    hub = settings(f"{repo} is not on this machine")
+    address = Address(f"{hub.url}/api/models/{quote(repo)}?blobs=true", hub.headers, server=hub.shown)
     with explained(repo):
         return _listing(ask(address, f"Asking for {repo}", tick), repo)
 
@@ -83,11 +95,11 @@ def ask(address: Address, doing: str, tick: Callable[[], None], limits: Limits =
 
 def transport(repo: str, commit: str) -> HttpTransport:
     """Opens the files of one commit of a repository."""
-    endpoint, headers = settings(f"{repo} is not on this machine")
+    hub = settings(f"{repo} is not on this machine")
 
     def address(file: RemoteFile) -> Address:
-        url = f"{endpoint}/{quote(repo)}/resolve/{commit}/{quote(file.name)}"
-        return Address(url, headers, lambda status, found: _check(status, found, file, commit), "the hub")
+        url = f"{hub.url}/{quote(repo)}/resolve/{commit}/{quote(file.name)}"
+        return Address(url, hub.headers, lambda status, found: _check(status, found, file, commit), "the hub")
 
     return HttpTransport(address)
 
@@ -116,8 +128,8 @@ def explained(repo: str) -> Iterator[None]:
         raise DecdecError(f"The hub's answer for {repo} could not be understood", str(error)[:300]) from error
 
 
-def settings(what_is_missing: str) -> tuple[str, dict[str, str]]:
-    """Endpoint and headers of the hub; UnreachableError in its offline mode."""
+def settings(what_is_missing: str) -> Hub:
+    """The hub as the environment names it; UnreachableError in its offline mode."""
     # Not the library's own headers: making them asks the hub for a list of programs that it counts.
     from huggingface_hub import constants, get_token
 
@@ -126,16 +138,16 @@ def settings(what_is_missing: str) -> tuple[str, dict[str, str]]:
         raise UnreachableError(what_is_missing, "HF_HUB_OFFLINE is set", fix)
     token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
     if token is None:
-        return constants.ENDPOINT, {}
+        return Hub(constants.ENDPOINT)
     if not re.fullmatch(r"[!-~]+", token):
         raise DecdecError("HF_TOKEN cannot be used", "it holds characters that no token has", "set it anew")
-    return constants.ENDPOINT, {"Authorization": f"Bearer {token}"}
+    return Hub(constants.ENDPOINT, {"Authorization": f"Bearer {token}"})
 
 
 def _explain(error: StatusError, repo: str) -> DecdecError:
     from huggingface_hub import constants
 
-    hub, code = constants.ENDPOINT, error.headers.get("x-error-code", "")
+    hub, code = Hub(constants.ENDPOINT).shown, error.headers.get("x-error-code", "")
     if code == "GatedRepo":
         fix = f"accept it at {hub}/{repo} and set HF_TOKEN to a token of yours"
         return DecdecError(f"{repo} is gated", "its licence must be accepted first", fix)

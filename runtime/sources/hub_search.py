@@ -97,13 +97,13 @@ def _ask(words: str, ctx: JobContext) -> tuple[str, list[ModelInfo]]:
     """The hub, and what it lists. No second try: somebody waits for it."""
     from huggingface_hub.hf_api import ModelInfo
 
-    endpoint, headers = hub_api.settings("The hub was not searched")
+    hub = hub_api.settings("The hub was not searched")
     params = {"search": words, "pipeline_tag": _TASK, "filter": "safetensors", "sort": "downloads"}
     query = urlencode({**params, "limit": LIMIT, "expand": _FIELDS}, doseq=True)
-    address = Address(f"{endpoint}/api/models?{query}", headers, server=endpoint)
+    address = Address(f"{hub.url}/api/models?{query}", hub.headers, server=hub.shown)
     document = hub_api.ask(address, "The search", ctx.check, _LIMITS)
     listed = msgspec.json.decode(document.body, type=list[dict[str, Any]])
-    return endpoint, [ModelInfo(**{"siblings": None, **item}) for item in listed[:LIMIT]]
+    return hub.shown, [ModelInfo(**{"siblings": None, **item}) for item in listed[:LIMIT]]
 
 
 def _found(info: ModelInfo) -> FoundModel:

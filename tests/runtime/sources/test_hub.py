@@ -168,6 +168,14 @@ def test_the_token_is_written_nowhere(online):
     assert not [path for path in home.rglob("*") if path.is_file() and b"hf_secret" in path.read_bytes()]
 
 
+def test_a_password_in_the_address_of_the_hub_is_used_and_never_shown(client, server):
+    endpoint = server.url().replace("//", "//me:hf_secret@")
+    outcome = client("owner/pickle", "owner/missing", HF_ENDPOINT=endpoint, HF_TOKEN="")
+    assert server.requests[-1][1]["Authorization"] == "Basic bWU6aGZfc2VjcmV0"
+    assert "was not found on http://127.0.0.1" in outcome["owner/missing"]["error"]
+    assert "hf_secret" not in json.dumps(outcome)
+
+
 def test_offline_what_is_here_works_and_what_is_not_says_so(online, client, server):
     asked = len(server.requests)
     outcome = client("owner/good", "owner/corrupt", HF_HUB_OFFLINE="1")

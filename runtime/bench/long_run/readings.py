@@ -12,10 +12,14 @@ import psutil
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One look at a process, when it had written `tokens`. Sizes in bytes, times in seconds."""
+    """One look at a process, when it had written `tokens`. Sizes in bytes, times in seconds.
+
+    private: of what is resident, what is no page of a file: those come and go as the system needs memory.
+    """
 
     tokens: int
     resident: int
+    private: int
     files: int
     threads: int
     processor_s: float
@@ -26,10 +30,11 @@ class Reading:
 def read(process: psutil.Process, tokens: int, device: Mapping[str, int]) -> Reading:
     """Look at the process. Files: descriptors, on Windows handles."""
     with process.oneshot():
-        used = process.cpu_times()
+        used, memory = process.cpu_times(), process.memory_info()
         return Reading(
             tokens=tokens,
-            resident=process.memory_info().rss,
+            resident=memory.rss,
+            private=memory.rss - getattr(memory, "shared", 0),
             files=process.num_handles() if psutil.WINDOWS else process.num_fds(),
             threads=process.num_threads(),
             processor_s=used.user + used.system,

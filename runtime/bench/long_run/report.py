@@ -61,6 +61,7 @@ def _thousand_row(run: Run, before: Reading, after: Reading, line: tuple[float, 
         * (after.processor_s - before.processor_s)
         / (after.tokens - before.tokens),
         "RSS MB": after.resident / _MB,
+        "private MB": after.private / _MB,
         "files": after.files,
         "threads": after.threads,
         **{f"{name} MB": size / _MB for name, size in after.device.items()},
@@ -98,6 +99,7 @@ def slopes(run: Run) -> dict[str, float]:
     thousands = [reading.tokens / 1000 for reading in readings]
     series: dict[str, list[float]] = {
         "RSS MB": [reading.resident / _MB for reading in readings],
+        "private MB": [reading.private / _MB for reading in readings],
         "files": [float(reading.files) for reading in readings],
         "threads": [float(reading.threads) for reading in readings],
     }

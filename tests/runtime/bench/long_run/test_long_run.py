@@ -76,7 +76,8 @@ def made_run(ms, leak=0.0):
     """5000 tokens at `ms(position)`, `leak` bytes of a thousand."""
     run = Run("conversation", tokens=5000, answers=5)
     for thousand in range(6):
-        reading = Reading(1000 * thousand, int(5e8 + leak * thousand), 7, 5, 1.0 * thousand, 2.0 * thousand)
+        size = int(5e8 + leak * thousand)
+        reading = Reading(1000 * thousand, size, size - 100, 7, 5, 1.0 * thousand, 2.0 * thousand)
         run.readings.append(replace(reading, device={"allocated": 1 << 30}))
     for token in range(5000):
         run.pieces.add(1, ms(token) / 1e3, token % 1000)
@@ -85,7 +86,7 @@ def made_run(ms, leak=0.0):
 
 def test_growth_is_told_by_what_grows():
     assert report.slopes(made_run(lambda token: 2.0, leak=3e6)) == pytest.approx(
-        {"RSS MB": 3.0, "files": 0.0, "threads": 0.0, "allocated MB": 0.0}
+        {"RSS MB": 3.0, "private MB": 3.0, "files": 0.0, "threads": 0.0, "allocated MB": 0.0}
     )
 
 

@@ -12,6 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from runtime.checkpoint.files import shown
 from runtime.errors import DecdecError
 
 FIX = "prepare the model again"
@@ -37,7 +38,7 @@ class BlockFile:
         try:
             self._file: Any = safe_open(self.path, framework="pt").__enter__()
         except (OSError, SafetensorError) as error:
-            why = "it is missing" if not self.path.exists() else str(error)
+            why = "it is missing" if not self.path.exists() else shown(str(error))
             raise self.wrong(why) from error
         self._metadata: dict[str, str] = self._file.metadata() or {}
         return self

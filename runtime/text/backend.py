@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import tokenizers
 
 from runtime.errors import DecdecError
@@ -24,12 +26,18 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 MAX_SECONDS = 1.5
 # Slower than any machine with any usable tokenizer.
 CHARACTERS_PER_SECOND = 20_000
+POLL_SECONDS = 0.05
+# A thread may stand still without taking any processor time.
+MOST_WAIT = 20
 # No pattern takes long to fail on so few characters.
 SHORT_TEXT = 16
 
 
 class Backend:
-    """One tokenizer. Every method raises DecdecError where the library fails, or takes absurdly long."""
+    """One tokenizer. Loading and encoding raise DecdecError where the library fails, or takes absurdly long.
+
+    Looking up one token or id cannot fail, and happens for every token of an answer.
+    """
 
     def __init__(self, document: str, path: Path) -> None:
         """`document`: the content of a tokenizer.json; `path` names it in messages."""
@@ -46,14 +54,12 @@ class Backend:
 
     def id_of(self, token: str) -> int | None:
         """A token's id by its exact name."""
-        with self._refusing():
-            found = self._library.token_to_id(token)
+        found = self._library.token_to_id(token)
         return None if found is None else int(found)
 
     def token_of(self, token_id: int) -> str | None:
         """A token's name."""
-        with self._refusing():
-            name: str | None = self._library.id_to_token(token_id)
+        name: str | None = self._library.id_to_token(token_id)
         return name
 
     def first_ids(self) -> list[int]:
@@ -86,7 +92,7 @@ class Backend:
 
         thread = threading.Thread(target=run, name="tokenizer", daemon=True)
         thread.start()
-        thread.join(MAX_SECONDS + length / CHARACTERS_PER_SECOND)
+        _wait(thread, MAX_SECONDS + length / CHARACTERS_PER_SECOND)
         if not result:
             self._left_behind = True
             raise self._too_slow()
@@ -110,6 +116,24 @@ class Backend:
             if not is_failure(error):
                 raise
             raise self._refused(_first_words(error)) from error
+
+
+def _wait(thread: threading.Thread, seconds: float) -> None:
+    """Until the thread ends, or has had its processor time; on a busy machine that comes later."""
+    started = time.monotonic()
+    while thread.is_alive() and time.monotonic() - started < MOST_WAIT * seconds:
+        thread.join(POLL_SECONDS)
+        if thread.is_alive() and _processor_time(thread, started) > seconds:
+            return
+
+
+def _processor_time(thread: threading.Thread, started: float) -> float:
+    """Seconds; where a thread's cannot be told, those since it started."""
+    with suppress(psutil.Error, OSError):
+        for each in psutil.Process().threads():
+            if each.id == thread.native_id:
+                return float(each.user_time + each.system_time)
+    return time.monotonic() - started
 
 
 def _first_words(error: BaseException) -> str:

@@ -7,6 +7,7 @@ are the tokens marked special, and added tokens that the chat template writes or
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,11 @@ class Tokenizer:
         document = _decode(path)
         added = _added(document, path)
         _check(document, added, template, path)
-        special = [entry for entry in added if entry.get("special")]
-        self.hidden = frozenset(entry["id"] for entry in special if entry["content"] not in VISIBLE)
-        control = [entry for entry in added if _is_control(entry, template)]
-        self.control: dict[str, int] = {entry["content"]: entry["id"] for entry in control}
-        self._backend = _build(document, added, self.control, path)
+        named = {entry["content"] for entry in added if _is_control(entry, template)}
+        self._backend = _build(document, added, named, path)
+        special = {entry["content"] for entry in added if entry.get("special")}
+        self.hidden = frozenset(self._ids(special - VISIBLE).values())
+        self.control: dict[str, int] = self._ids(named)
         steps = _decoder_steps(document, path)
         self.decoder_kinds = frozenset(str(step.get("type")) for step in steps)
         self.strips_first_space = any(map(_strips, steps))
@@ -48,6 +49,11 @@ class Tokenizer:
     def from_folder(cls, folder: Path) -> Tokenizer:
         """The tokenizer of the model in `folder`."""
         return cls(folder / "tokenizer.json", template_source(folder) or "")
+
+    def _ids(self, tokens: Iterable[str]) -> dict[str, int]:
+        """The library's own ids of added tokens: it does not always follow those of the file."""
+        found = ((token, self._backend.id_of(token)) for token in sorted(tokens))
+        return {token: token_id for token, token_id in found if token_id is not None}
 
     @property
     def vocab_size(self) -> int:
@@ -122,7 +128,7 @@ def _check(document: dict[str, msgspec.Raw], added: list[dict[str, Any]], templa
 
 
 def _build(
-    document: dict[str, msgspec.Raw], added: list[dict[str, Any]], control: dict[str, int], path: Path
+    document: dict[str, msgspec.Raw], added: list[dict[str, Any]], control: Collection[str], path: Path
 ) -> Backend:
     """The library's object, every control token flagged special so that one switch turns all into text."""
     entries = [{**entry, "special": entry["content"] in control} for entry in added]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from random import Random
 
@@ -78,7 +79,7 @@ def odd_number(number: float, random: Random) -> float:
 def _changed_at(value: object, random: Random) -> object:
     places = list(_places(value))
     if not places:
-        return random.choice(ODD_VALUES)
+        return _odd_value(random)
     owner, key = random.choice(places)
     choice = random.randrange(8)
     if choice == 0:
@@ -103,7 +104,12 @@ def _other_value(value: object, random: Random) -> object:
         return random.choice((value + value[:1], value[:-1], value[::-1], value * 100))
     if isinstance(value, str) and value and random.random() < 0.5:
         return random.choice((value[:-1], value + value, value.upper(), value.replace("_", ""), value + "\n"))
-    return random.choice(ODD_VALUES)
+    return _odd_value(random)
+
+
+def _odd_value(random: Random) -> object:
+    """A copy: what is put into a document may be changed there."""
+    return copy.deepcopy(random.choice(ODD_VALUES))
 
 
 def _deep(random: Random) -> object:

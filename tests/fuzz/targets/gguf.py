@@ -49,6 +49,7 @@ def seeds(folder: Path) -> list[bytes]:
             "phi3",
             tables={f"rope_factors_{n}.weight": np.ones(8, np.float32) for n in ("long", "short")},
         ),
+        _file(folder, "llama", shapes={"blk.0.attn_k": (31, 32)}),
         *(_blocks(folder, kind) for kind in sorted({*BLOCKS, *PLAIN}, key=int)),
     ]
 
@@ -69,13 +70,15 @@ def check(data: bytes, folder: Path) -> None:
         linear_places(spec, checkpoint.shape)
 
 
-def _file(folder: Path, arch: str, own: dict | None = None, tables: dict | None = None) -> bytes:
+def _file(
+    folder: Path, arch: str, own: dict | None = None, tables: dict | None = None, shapes: dict | None = None
+) -> bytes:
     writer = gguf.GGUFWriter(folder / "m.gguf", arch)
     extra = {"attention.key_length": 16, "attention.sliding_window": 16} if arch == "gemma3" else {}
     for key, value in {**OWN, **extra, **(own or {})}.items():
         _add(writer, f"{arch}.{key}", value)
     _tokenizer(writer, pieces=arch in ("gemma3", "phi3"))
-    for name, shape in SHAPES.items():
+    for name, shape in {**SHAPES, **(shapes or {})}.items():
         writer.add_tensor(f"{name}.weight", np.ones(shape, np.float16))
     for name, table in (tables or {}).items():
         writer.add_tensor(name, table)

@@ -72,6 +72,7 @@ def seeds(folder: Path) -> list[bytes]:
             "phi3", sentencepiece(), {"original_max_position_embeddings": 16, "rope_scaling": _longrope()}
         ),
         _folder("mistral", byte_level(), {}, sharded=True),
+        _folder("llama", byte_level(), {"half": "\ud800"}),
         *(_folder("llama", tokenizer, {}) for tokenizer in hostile()),
     ]
 

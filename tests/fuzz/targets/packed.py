@@ -36,6 +36,7 @@ def seeds(folder: Path) -> list[bytes]:
         _checkpoint({**GPTQ, "checkpoint_format": "gptq_v2", "group_size": -1}, _gptq(1)),
         _checkpoint({"w_bit": 4, "q_group_size": 64}, _awq(1), "quant_config.json"),
         _checkpoint({"bits": 4, "group_size": 128}, _gptq(1), "quantize_config.json"),
+        bundle.pack(NAMES, {"config.json": json.dumps({"quantization_config": AWQ}).encode()}),
     ]
 
 

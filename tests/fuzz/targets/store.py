@@ -54,7 +54,9 @@ def seeds(folder: Path) -> list[bytes]:
         SENSITIVE: save(parts, {"source": "x"}),
     }
     absent = {name: data for name, data in files.items() if name != "config.json"}
-    return [bundle.pack(NAMES, files), bundle.pack(NAMES, absent)]
+    odd = [dict(manifest, record={**RECORD, "bases": bases}) for bases in ([{}], "awq4", ["../x"], {"a": 1})]
+    others = [{**files, "manifest.json": json.dumps(each).encode()} for each in odd]
+    return [bundle.pack(NAMES, each) for each in (files, absent, *others)]
 
 
 def check(data: bytes, folder: Path) -> None:

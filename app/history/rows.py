@@ -101,7 +101,7 @@ def _stats(text: str | None) -> Stats | None:
     """None also for figures that another version measured and this one cannot read."""
     try:
         return msgspec.json.decode(text, type=Stats) if text else None
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
 
 

@@ -30,7 +30,7 @@ def _entry(model: str, base: str, device: str, path: Path) -> dict[str, Any] | N
     try:
         day = time.strftime("%Y-%m-%d", time.localtime(path.stat().st_mtime))
         profile = msgspec.json.decode(path.read_bytes(), type=Profile)
-    except (OSError, msgspec.DecodeError, ValueError):
+    except (OSError, msgspec.DecodeError, ValueError, RecursionError):
         return None
     detents = {f"{pct:g}": msgspec.to_builtins(search.at(profile.path, pct)) for pct in search.DETENTS}
     return {

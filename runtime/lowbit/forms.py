@@ -97,7 +97,7 @@ def _codes(file: BlockFile, kind: LinearKind, shape: tuple[int, int], bits: int)
 def _entry(file: BlockFile, kind: LinearKind, shape: tuple[int, int], form: str) -> CodedEntry:
     try:
         entry = parse_entry(kind, msgspec.json.decode(form))
-    except (msgspec.DecodeError, DecdecError) as error:
+    except (msgspec.DecodeError, RecursionError, DecdecError) as error:
         raise file.wrong(f"the form of {kind} is no INT8-X entry") from error
     if not isinstance(entry, CodedEntry) or entry.shape != shape:
         raise file.wrong(f"the form of {kind} describes another tensor")

@@ -83,7 +83,7 @@ class HubSource:
         """What an earlier run was fetching, or has fetched."""
         try:
             return msgspec.json.decode((self._folder / _LISTING).read_bytes(), type=Listing)
-        except (OSError, msgspec.DecodeError, ValueError):
+        except (OSError, msgspec.DecodeError, ValueError, RecursionError):
             return None
 
     def _download(self, listing: Listing, ctx: JobContext) -> Path:

@@ -74,7 +74,7 @@ def ask(requirement: str, work: Path, ctx: JobContext) -> Location | DecdecError
 def _reported(report: Path) -> Location | None:
     try:
         (item,) = msgspec.json.decode(report.read_bytes(), type=_Report).install
-    except (OSError, msgspec.DecodeError, ValueError):
+    except (OSError, msgspec.DecodeError, ValueError, RecursionError):
         return None
     found = item.download_info
     return Location(found.url, found.archive_info.hashes.get("sha256", ""))

@@ -76,7 +76,7 @@ def _shards(folder: Path) -> set[str]:
         shards = set(msgspec.json.decode(content, type=_Index).weight_map.values())
         if not all(map(_PLAIN.fullmatch, shards)):
             raise ValueError("it names files outside its folder")
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise DecdecError(f"{folder / INDEX} is damaged", str(error), "copy or download it again") from error
     return shards
 

@@ -93,7 +93,7 @@ def _made_from(folder: Path, identity: dict[str, Any] | None) -> bool:
         return True
     try:
         known = msgspec.json.decode((folder / IDENTITY).read_bytes())
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (FileNotFoundError, msgspec.DecodeError, RecursionError):
         return False
     return bool(known == msgspec.json.decode(msgspec.json.encode(identity)))
 

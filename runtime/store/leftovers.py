@@ -86,7 +86,7 @@ def _identity(folder: Path) -> dict[str, Any]:
     """The source's record that a build notes beside its files."""
     try:
         known = msgspec.json.decode((folder / IDENTITY).read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return {}
     source = known.get("source")
     return source if isinstance(source, dict) else {}

@@ -65,7 +65,7 @@ def read(folder: Path) -> Manifest:
         if len(content) > MAX_BYTES:
             raise ValueError("it is absurdly large")
         return msgspec.json.decode(content, type=Manifest)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise DecdecError(f"The manifest {path} is damaged", str(error), _again(folder)) from error
 
 

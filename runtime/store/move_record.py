@@ -119,7 +119,7 @@ def _alone(*homes: Path) -> Iterator[None]:
 def _read(path: Path, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise DecdecError(f"{path} is damaged", str(error)) from error
 
 

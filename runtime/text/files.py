@@ -29,5 +29,5 @@ def read_object(path: Path) -> dict[str, Any]:
         return {}
     try:
         return msgspec.json.decode(read_bytes(path), type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise DecdecError(f"{path} is damaged", str(error), "prepare the model again") from error

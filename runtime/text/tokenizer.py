@@ -98,14 +98,14 @@ def _decode(path: Path) -> dict[str, msgspec.Raw]:
     """Top level only: the vocabulary stays raw, which makes this ten times cheaper than a full parse."""
     try:
         return msgspec.json.decode(files.read_bytes(path), type=dict[str, msgspec.Raw])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise _damaged(path, error) from error
 
 
 def _added(document: dict[str, msgspec.Raw], path: Path) -> list[dict[str, Any]]:
     try:
         entries = msgspec.json.decode(document.get("added_tokens", b"[]"), type=list[dict[str, Any]])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise _damaged(path, error) from error
     for entry in entries:
         if not isinstance(entry.get("content"), str) or not isinstance(entry.get("id"), int):
@@ -137,7 +137,10 @@ def _build(
 
 
 def _decoder_steps(document: dict[str, msgspec.Raw], path: Path) -> list[dict[str, Any]]:
-    decoder = msgspec.json.decode(document.get("decoder", b"null"))
+    try:
+        decoder = msgspec.json.decode(document.get("decoder", b"null"))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _damaged(path, error) from error
     steps = decoder.get("decoders", [decoder]) if isinstance(decoder, dict) else []
     if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
         raise DecdecError(f"{path} is not supported", "it does not say how tokens become text")

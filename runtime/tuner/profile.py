@@ -115,7 +115,7 @@ def read_profile(model: str, base: str, machine: Machine | None = None) -> tuple
         return None, f"{model} was not tuned on this machine yet"
     except OSError as error:
         return None, f"the tuning profile cannot be read ({error.strerror})"
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None, _set_aside(path)
     if (profile.format, profile.model, profile.base) != (FORMAT, model, base):
         return None, _set_aside(path)

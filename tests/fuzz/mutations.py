@@ -25,7 +25,21 @@ ODD_TEXTS = (
     "é",
     "𐀀",
 )
-ODD_VALUES = (None, True, False, [], {}, [[]], [None], {"": {}}, *ODD_NUMBERS, *ODD_TEXTS)
+# Stands, as a text, for lists in lists, deeper than Python itself would write them.
+VERY_DEEP = "very deep"
+ODD_VALUES = (
+    VERY_DEEP,
+    None,
+    True,
+    False,
+    [],
+    {},
+    [[]],
+    [None],
+    {"": {}},
+    *ODD_NUMBERS,
+    *ODD_TEXTS,
+)
 ODD_WORDS = (
     b"\0" * 8,
     b"\xff" * 8,
@@ -64,7 +78,8 @@ def mutate_json_bytes(data: bytes, random: Random) -> bytes:
 
 def dumped(value: object) -> bytes:
     """JSON text of a mutated document."""
-    return json.dumps(value).encode("utf-8", "surrogatepass")
+    text = json.dumps(value).encode("utf-8", "surrogatepass")
+    return text.replace(f'"{VERY_DEEP}"'.encode(), b"[" * 3000 + b"]" * 3000)
 
 
 def odd_number(number: float, random: Random) -> float:

@@ -25,6 +25,7 @@ from runtime.text.endings import end_ids
 from runtime.text.prompt import PromptBuilder
 from runtime.text.tokenizer import Tokenizer
 from tests.fuzz import bundle
+from tests.fuzz.mutations import VERY_DEEP, dumped
 from tests.fuzz.refusal import refusals
 from tests.fuzz.small_tokenizers import byte_level, hostile, sentencepiece
 
@@ -73,6 +74,8 @@ def seeds(folder: Path) -> list[bytes]:
         ),
         _folder("mistral", byte_level(), {}, sharded=True),
         _folder("llama", byte_level(), {"half": "\ud800"}),
+        _folder("llama", byte_level(), {"deep": VERY_DEEP}),
+        *(_folder("llama", _deep(part), {}) for part in ("x", "decoder", "normalizer", "added_tokens")),
         *(_folder("llama", tokenizer, {}) for tokenizer in hostile()),
     ]
 
@@ -141,8 +144,12 @@ def _folder(family: str, tokenizer: str, extra: dict, sharded: bool = False) -> 
         },
         "config.json": {**_config(family), **extra},
     }  # fmt: skip
-    texts = {name: json.dumps(value).encode() for name, value in documents.items()}
+    texts = {name: dumped(value) for name, value in documents.items()}
     return bundle.pack(NAMES, {"tokenizer.json": tokenizer.encode(), **texts, **weights})
+
+
+def _deep(part: str) -> str:
+    return dumped({**json.loads(byte_level()), part: VERY_DEEP}).decode()
 
 
 def _config(family: str) -> dict:

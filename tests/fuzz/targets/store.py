@@ -21,6 +21,7 @@ from runtime.protocol.commands import Prepare
 from runtime.sensitivity.stored import read_sensitivities
 from runtime.store.leftovers import leftovers
 from tests.fuzz import bundle
+from tests.fuzz.mutations import VERY_DEEP, dumped
 from tests.fuzz.refusal import refusals
 
 NAME = "store"
@@ -56,7 +57,8 @@ def seeds(folder: Path) -> list[bytes]:
     absent = {name: data for name, data in files.items() if name != "config.json"}
     odd = [dict(manifest, record={**RECORD, "bases": bases}) for bases in ([{}], "awq4", ["../x"], {"a": 1})]
     others = [{**files, "manifest.json": json.dumps(each).encode()} for each in odd]
-    return [bundle.pack(NAMES, each) for each in (files, absent, *others)]
+    deep = [{**files, name: dumped({"record": VERY_DEEP})} for name in ("manifest.json", ".identity.json")]
+    return [bundle.pack(NAMES, each) for each in (files, absent, *others, *deep)]
 
 
 def check(data: bytes, folder: Path) -> None:

@@ -18,6 +18,10 @@ from runtime.protocol.lines import MAX_LINE_BYTES
 MAX_LOG_BYTES = 1 << 20
 STREAM_LIMIT = MAX_LINE_BYTES + 1
 BESIDE_NICENESS = 10
+_LIKELY = {
+    "SIGKILL": ", most likely because memory ran out",
+    "SIGBUS": ", most likely because a file of the model became shorter, or its disk went away",
+}
 
 
 def worker_command() -> list[str]:
@@ -71,9 +75,8 @@ def death(code: int | None) -> Failed:
     if code is not None and code < 0:
         why = f"it was ended by signal {-code}"
         with contextlib.suppress(ValueError):
-            why = f"it was ended by {signal.Signals(-code).name}"
-        if -code == 9:
-            why += ", most likely because memory ran out"
+            name = signal.Signals(-code).name
+            why = f"it was ended by {name}{_LIKELY.get(name, '')}"
     return Failed("worker", "The engine's process ended", why, f"try again; details are in {log_file()}")
 
 

@@ -10,16 +10,17 @@ from typing import Any
 
 import msgspec
 
-from runtime import devices
+from runtime import devices, locations
 from runtime.engine.bench_linears import StepMeasurer
 from runtime.pictures import require_suffix
 from runtime.progress import JobContext
 from runtime.protocol.commands import Tune
 from runtime.store.locks import exclusive
+from runtime.store.space import require_space
 from runtime.tuner import live, plot, search, tuning
 from runtime.tuner.live import Live, WholeToken
 from runtime.tuner.measurer import Measurer
-from runtime.tuner.profile import Machine, Profile, write_profile
+from runtime.tuner.profile import MAX_BYTES, Machine, Profile, write_profile
 from runtime.tuner.quiet import wait_for_quiet
 from runtime.tuner.tuning import Tuned
 
@@ -49,6 +50,7 @@ def tune(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
         require_suffix(picture)
     index = devices.answering_gpu()
     with exclusive("tune", "Tuning"):
+        require_space(locations.profiles(), MAX_BYTES)
         target = cpu_target(command, ctx) if index is None else gpu_target(command, index, ctx)
         wait_for_quiet(ctx)
         tuned = run(target, ctx)

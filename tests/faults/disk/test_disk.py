@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.disk import sites
+
 pytest.importorskip("resource", reason="this system has no limits of files")
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -28,3 +30,8 @@ def test_nothing_is_lost_at_any_write_and_then_it_goes_on(tmp_path):
     assert {"MakeModel size", "Chat size", "KeepSettings ENOSPC", "MoveModels EIO"} <= set(
         re.findall(r"^ *\d+  (.*)$", said, re.MULTILINE)
     )
+
+
+def test_whatever_writes_is_known_with_what_makes_its_disk_refuse():
+    unknown = sites.found() - sites.SITES.keys()
+    assert not unknown, "say in sites.py which action or test makes its disk refuse"

@@ -32,7 +32,7 @@ def take_part() -> None:
     """
     global _place
     if _place is None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, NotImplementedError):
             _place = _free_place(locations.locks())
     try:
         require_still()
@@ -48,7 +48,11 @@ def require_still() -> None:
     path = locations.locks() / MOVE
     if not path.exists():
         return
-    lock = _try(path, LOOK_S)
+    try:
+        lock = _try(path, LOOK_S)
+    except (OSError, NotImplementedError):
+        # A disk that can only be read, or cannot lock: nobody moves anything there.
+        return
     if lock is None:
         raise DecdecError("The models are being moved to another folder", "", "wait for that to end")
     lock.release()

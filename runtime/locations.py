@@ -98,7 +98,7 @@ def _asked(variable: str) -> Path | None:
         raise _unusable(variable, asked, "its name is not UTF-8") from error
     except OSError as error:
         if error.errno in _HOPELESS:
-            raise _unusable(variable, asked, error.strerror) from error
+            raise _unusable(variable, asked, error.strerror or str(error)) from error
     return path
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtime.errors import DecdecError
-from runtime.store import atomic, in_words, require_space, translated
+from runtime.store import atomic, in_words, oserrors, require_space, translated
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,16 @@ def test_a_truly_full_device():
         pytest.skip("no /dev/full on this platform")
     with pytest.raises(DecdecError, match="is full"), translated(full, "Writing"), full.open("wb") as file:
         file.write(b"x")
+
+
+def test_what_ran_out_is_said(home, monkeypatch):
+    monkeypatch.setattr(oserrors, "_free", lambda path: (10**9, 0))
+    assert "it takes no more files, though 1.00 GB are free" in oserrors.full_words(home)
+    assert oserrors.looks_full(home)
+    assert oserrors.full_words(home, errno.EDQUOT).startswith("your quota on the disk of ")
+    monkeypatch.setattr(oserrors, "_free", lambda path: (None, None))
+    assert "(an unknown number of bytes free)" in oserrors.full_words(home)
+    assert not oserrors.looks_full(home)
 
 
 def test_space_is_asked_before_the_folder_exists(home):

@@ -33,6 +33,13 @@ def test_a_home_that_cannot_be_written_is_told_before_measuring(tmp_path, monkey
         jobs.tune({"model": "m"}, JobContext.silent())
 
 
+def test_a_disk_without_room_for_the_profile_is_told_before_measuring(tmp_path, monkeypatch):
+    monkeypatch.setenv("DECDEC_HOME", str(tmp_path))
+    monkeypatch.setattr(jobs, "MAX_BYTES", 10**18)
+    with pytest.raises(DecdecError, match=r"Not enough disk space in .*profiles"):
+        jobs.tune({"model": "m"}, JobContext.silent())
+
+
 def test_two_do_not_measure_each_other(tmp_path, monkeypatch):
     monkeypatch.setenv("DECDEC_HOME", str(tmp_path))
     with exclusive("tune", "Tuning"), pytest.raises(DecdecError, match="Tuning is already going on"):

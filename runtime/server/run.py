@@ -48,8 +48,10 @@ def bind(host: str, port: int) -> socket.socket:
         raise DecdecError(f"The address {host!r} cannot be used", error.strerror or str(error)) from error
     try:
         # Each system's own words for: at once after another server, and never beside one.
-        alone = socket.SO_EXCLUSIVEADDRUSE if sys.platform == "win32" else socket.SO_REUSEADDR
-        bound.setsockopt(socket.SOL_SOCKET, alone, 1)
+        if sys.platform == "win32":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
     except OSError as error:
         bound.close()

@@ -36,7 +36,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch, serving(*arguments_for(given.home, scratch)) as server:
         print(HEADINGS, flush=True)
         say = lambda line: print(line, flush=True)  # noqa: E731
-        samples, kinds = asyncio.run(soak(server, given.requests, given.tokens, say))
+        samples, kinds = asyncio.run(soak(server, given.requests, given.tokens, say=say))
     found = faults(samples)
     print(json.dumps({"kinds": kinds, "samples": [asdict(each) for each in samples], "faults": found}))
     print(f"{time.time() - started:.0f} s", *found, sep="\n", file=sys.stderr)

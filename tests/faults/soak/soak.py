@@ -9,20 +9,20 @@ from collections import Counter
 
 from tests.faults.soak.clients import PATIENCE_S, Clients
 
-AT_ONCE, STAGES, PROBES = 8, 5, 5
+AT_ONCE = 8
 # Allocators keep some of what was used once; what leaks grows with every request.
 SERVER_MB, ENGINE_MB, FILES = 24, 48, 2
 # Of the pool that asyncio keeps for work that blocks; it is filled little by little.
 THREADS = min(32, (os.cpu_count() or 1) + 4)
 
 
-async def soak(serving, requests, tokens=8, say=lambda line: None):
+async def soak(serving, requests, tokens=8, stages=5, probes=5, say=lambda line: None):
     """What was held after each stage, and how many requests of each kind there were."""
     clients, kinds, samples = Clients(serving.port, tokens), Counter(), []
-    for stage in range(STAGES):
-        await _stage(clients, requests // STAGES, kinds)
-        latency = await _settled(clients)
-        samples.append(serving.held(requests // STAGES * (stage + 1), latency))
+    for stage in range(stages):
+        await _stage(clients, requests // stages, kinds)
+        latency = await _settled(clients, probes)
+        samples.append(serving.held(requests // stages * (stage + 1), latency))
         say(samples[-1].row())
     return samples, dict(kinds)
 
@@ -55,14 +55,14 @@ async def _stage(clients, requests, kinds):
             group.create_task(client())
 
 
-async def _settled(clients):
+async def _settled(clients, probes):
     """Seconds of one answer alone, once nobody waits any more."""
     data = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     async with asyncio.timeout(PATIENCE_S):
         while (await clients.said(data))[1] != b'{"status":"ok","waiting":0}':
             await asyncio.sleep(0.05)
     took = []
-    for _ in range(PROBES):
+    for _ in range(probes):
         started = time.perf_counter()
         await clients.whole()
         took.append(time.perf_counter() - started)

@@ -17,7 +17,7 @@ async def test_clients_of_every_kind_leave_nothing_behind(tmp_path, monkeypatch)
     monkeypatch.setenv("DECDEC_DEVICE", "cpu")
     name = prepare_tiny(tmp_path)
     with serving("-m", name, "--base", BASE, "--context", str(CONTEXT)) as server:
-        samples, kinds = await soak(server, REQUESTS)
+        samples, kinds = await soak(server, REQUESTS, tokens=4, stages=2, probes=1)
     assert sum(kinds.values()) == REQUESTS
     assert len(kinds) == 7
     assert faults(samples) == []

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from runtime import locations
 from runtime.errors import DecdecError
@@ -28,11 +31,29 @@ def exclusive(name: str, doing: str) -> Iterator[None]:
         except Timeout as error:
             raise DecdecError(
                 f"{doing} is already going on",
-                "another decdec-chat holds its lock",
+                f"another decdec-chat{_process(path)} holds its lock",
                 "wait for it to end, or stop it",
             ) from error
     try:
+        _sign(path)
         in_use.require_still()
         yield
     finally:
         lock.release()
+
+
+def _sign(path: Path) -> None:
+    """Write down who holds a lock: beside it, for whoever tries to take it empties the file itself."""
+    with contextlib.suppress(OSError):
+        path.with_suffix(".pid").write_text(str(os.getpid()))
+
+
+def _process(path: Path) -> str:
+    """Who holds a lock, in words; empty where that is not known."""
+    import psutil
+
+    try:
+        pid = int(path.with_suffix(".pid").read_text())
+    except (OSError, ValueError):
+        return ""
+    return f" (process {pid})" if psutil.pid_exists(pid) else ""

@@ -43,7 +43,5 @@ def recover(name: str) -> None:
 @cache
 def _sweep(home: Path) -> None:
     """Once in a process: small files that were being written. A half-made model's go when it goes on."""
-    downloads = home / "downloads"
-    with contextlib.suppress(OSError):
-        for folder in (home, home / "pulls", home / "profiles", downloads, *downloads.iterdir()):
-            atomic.sweep(folder)
+    for folder in (home, home / "pulls", home / "profiles", *(home / "downloads").glob("*")):
+        atomic.sweep(folder)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 
 import pytest
 from textual.events import Key
@@ -246,3 +247,16 @@ async def test_a_history_that_cannot_be_used_is_told_and_the_chat_goes_on(home):
         await pilot.press("escape")
         await ask(app, pilot, "again")
         assert len([text for text in told(app) if "not kept" in text]) == 1
+
+
+async def test_what_is_on_screen_is_in_the_file_first(worker, monkeypatch):
+    worker(rate=40)
+    monkeypatch.setattr("app.history.recorder.WritePace.wrote", lambda self, started, ended: None)
+    async with running() as (app, pilot):
+        await ask(app, pilot, "!long", wait=False)
+        app._recorder._pace.due_at = float("inf")
+        await until(pilot, lambda: any("word9" in line for line in seen(app)))
+        shown = max(int(n) for line in seen(app) for n in re.findall(r"word(\d+)", line))
+        with contextlib.closing(History()) as history:
+            kept = history.load(app.session.conversation.id).last.answer
+        assert f"word{shown}" in kept.split()

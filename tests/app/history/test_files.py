@@ -91,6 +91,25 @@ def test_a_failed_write_leaves_no_half_file(here):
     assert not (here / "a.md").exists()
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_has_its_name_only_when_all_of_it_is_on_the_disk(here, monkeypatch, links):
+    def refuse(*paths):
+        raise OSError(1, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(files.os, "link", refuse)
+    whole, seen = files.os.fsync, []
+    monkeypatch.setattr(files.os, "fsync", lambda file: (seen.append(set(here.glob("a*"))), whole(file)))
+    (here / "a.md").write_text("mine")
+    assert files.write(here / "a.md", b"all of it").read_bytes() == b"all of it"
+    assert seen == [{here / "a.md"}]
+    assert {path.name for path in here.iterdir() if path.is_file()} == {"a.md", "a-2.md"}
+    monkeypatch.setattr(files.os, "fsync", refuse)
+    with pytest.raises(DecdecError, match="cannot be written"):
+        files.write(here / "b.md", b"all of it")
+    assert {path.name for path in here.iterdir() if path.is_file()} == {"a.md", "a-2.md"}
+
+
 def test_json_brings_everything_back():
     path = files.export(ONE, "a.json")
     assert [facts(each) for each in files.read(str(path))] == [facts(ONE)]

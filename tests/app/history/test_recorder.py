@@ -79,6 +79,20 @@ def test_every_piece_is_there_before_it_can_be_drawn(desk):
         assert connection.execute("SELECT count(*) FROM pieces").fetchone()[0] == 0
 
 
+def test_what_is_drawn_is_there_however_slow_the_disk_is(desk):
+    desk.session.ask("question")
+    desk.recorder._pace.due_at = float("inf")
+    desk.session.push(Token("Once", 1))
+    assert desk.stored().last.answer == ""
+    desk.recorder.drawing(desk.conversation, desk.conversation.last)
+    assert desk.stored().last.answer == "Once"
+    desk.recorder.drawing(desk.conversation, desk.conversation.last)
+    desk.say(" upon", end="stop")
+    desk.recorder.drawing(desk.conversation, desk.conversation.last)
+    with desk.history.database.reading() as connection:
+        assert connection.execute("SELECT count(*) FROM pieces").fetchone()[0] == 0
+
+
 def test_everything_a_session_does_is_kept(desk):
     session = desk.session
     session.ask("one")

@@ -294,8 +294,26 @@ def test_taking_in_gives_new_ids_only_where_there_are_such(history, clock):
     assert all(entry.updated <= clock.now for entry in history.page().entries)
 
 
+def test_many_are_taken_in_all_or_none(history, monkeypatch):
+    added = History._added
+
+    def failing(self, connection, conversation):
+        if conversation.title == "3":
+            raise DecdecError("No more")
+        return added(self, connection, conversation)
+
+    monkeypatch.setattr(History, "_added", failing)
+    many = [said(("q", "a")) for _ in range(4)]
+    for number, each in enumerate(many):
+        each.title = str(number)
+    with pytest.raises(DecdecError, match="No more"):
+        history.add_all(many)
+    assert history.page().total == 0
+    assert len(history.add_all(many[:3])) == history.page().total == 3
+
+
 def test_half_a_surrogate_pair_loses_nothing_else(history):
     conversation = said(("a\ud83d question", "and\udc00 \x00 answer"))
     history.save(conversation)
     assert history.load(conversation.id).last.answer == "and? \x00 answer"
-    assert titles(history, "answer") == ["a? question"]
+    assert titles(history, "answer") == ["a\ufffd question"]

@@ -180,10 +180,11 @@ class ChatSession(Editing):
 
     def _on_done(self, result: dict[str, Any]) -> None:
         if turn := self._open_turn():
-            if "text" in result:
-                turn.answer = self._kept + result["text"]
-            turn.finish_reason = result.get("finish_reason", "stop")
-            turn.dropped_messages = result.get("dropped_messages", 0)
+            if isinstance(text := result.get("text"), str):
+                turn.answer = self._kept + text
+            turn.finish_reason = str(result.get("finish_reason", "stop"))
+            dropped = result.get("dropped_messages", 0)
+            turn.dropped_messages = dropped if isinstance(dropped, int) else 0
         self._end_answer("")
 
     def _end_answer(self, failure: str) -> None:

@@ -21,7 +21,7 @@ from runtime.errors import DecdecError
 
 LOCK_S = 2.0
 WIDTH = 100
-MAX_BYTES = 1 << 20
+MAX_BYTES, MAX_NAMES = 1 << 20, 1000
 # TOML's parsers take longer than the square of the parts of a name.
 _DEEP = re.compile(r"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){100}")
 _HEAD = """\
@@ -65,9 +65,12 @@ def read(path: Path) -> tuple[str, dict[str, Any]]:
     if _DEEP.search(text):
         raise ValueError("a name in it has too many parts")
     try:
-        return text, tomllib.loads(text)
+        found = tomllib.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    if sum(1 + (len(each) if isinstance(each, dict) else 0) for each in found.values()) > MAX_NAMES:
+        raise ValueError(f"it has more than {MAX_NAMES} names")
+    return text, found
 
 
 def keep(before: Settings, after: Settings) -> str:

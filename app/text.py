@@ -60,14 +60,30 @@ def neutralise(text: str) -> str:
     return whole.push(text) + whole.finish()
 
 
-def is_safe(text: str) -> bool:
-    """Whether nothing in a text drives a terminal; does not look at what has no width."""
-    return not _UNSAFE.search(text)
-
-
 def one_line(text: str) -> str:
     """Neutralised, with all white space runs as one blank."""
     return " ".join(neutralise(text).split())
+
+
+def safe_json(text: str) -> str:
+    """A JSON text of the same meaning, in which what `neutralise` would change is written as escapes."""
+
+    def escaped(run: re.Match[str]) -> str:
+        units = run[0].encode("utf-16-be", "surrogatepass")
+        return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+    text = _UNSAFE.sub(escaped, text)
+    if text.isascii():
+        return text
+    return str(_invisible().sub(lambda run: escaped(run) if len(run[0]) > MAX_INVISIBLE else run[0], text))
+
+
+def without_unsafe(text: str) -> str:
+    """The text without what `neutralise` would change, for where every cell is counted already."""
+    text = _UNSAFE.sub("", text)
+    if text.isascii():
+        return text
+    return str(_invisible().sub(lambda run: run[0][:MAX_INVISIBLE], text))
 
 
 def _visible(match: re.Match[str]) -> str:

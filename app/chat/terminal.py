@@ -7,14 +7,18 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
 from rich.text import Text
 from textual.app import App
 from textual.events import Resize
+from textual.filter import LineFilter
 from textual.geometry import Size
+from textual.notifications import SeverityLevel
 
 from app import unexpected
-from app.text import one_line
+from app.chat.safe_lines import SafeLines
+from app.text import neutralise, one_line
 
 # A shell tells the signal that ended a program by this and its number.
 ENDED = 128
@@ -26,6 +30,24 @@ class TerminalApp(App[None]):
     """Ends in order when it is told to by a signal, and with one sentence after a failure nobody foresaw."""
 
     _failed = False
+    _safe_lines = SafeLines()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's filters, and ours behind them."""
+        return [*super().get_line_filters(), self._safe_lines]
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """A note. Its text is never markup, and drives no terminal."""
+        message, title = neutralise(message), neutralise(title)
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=False)
 
     def on_mount(self) -> None:
         """Without this a SIGTERM would leave the terminal to the shell as a screen without a cursor."""

@@ -11,7 +11,7 @@ from app.cli import work
 from app.loading import Loading
 from app.models import Target
 from app.slider import DEFAULT_SLOWDOWN_PCT
-from app.text import neutralise
+from app.text import Neutraliser, neutralise
 from runtime import device
 from runtime.errors import DecdecError
 from runtime.protocol.bases import DEFAULT
@@ -37,7 +37,8 @@ class Answer:
 
     `slowdown_pct`: None is `usual_pct`, or 0 where the model is not tuned. `tune`: tune a
     model that is not tuned yet. `loading`: how it is brought into memory. `out`: where text goes while it
-    comes, None for nowhere. `remote`: the server that answers instead, with nothing to prepare or to tune.
+    comes, None for nowhere; a terminal gets it neutralised. `remote`: the server that answers instead, with
+    nothing to prepare or to tune.
     """
 
     target: Target
@@ -53,6 +54,7 @@ class Answer:
     usual_pct: float = DEFAULT_SLOWDOWN_PCT
     _loaded: Loaded | None = field(default=None, init=False)
     _ends_line: bool = field(default=True, init=False)
+    _safe: Neutraliser = field(default_factory=Neutraliser, init=False)
 
     def run(self) -> dict[str, Any]:
         """The generation's result, as `run --json` prints it."""
@@ -61,7 +63,7 @@ class Answer:
             return work.run(self._commands(), self._on_event, server)
         finally:
             if self.out and not self._ends_line:
-                self.out.write("\n")
+                self.out.write(self._safe.finish() + "\n")
                 self.out.flush()
 
     def _commands(self) -> Iterator[Command]:
@@ -117,7 +119,7 @@ class Answer:
                 self._note(event)
                 self._loaded = event
             case Token() if self.out and event.text:
-                self.out.write(neutralise(event.text))
+                self.out.write(self._safe.push(event.text) if self.out.isatty() else event.text)
                 self.out.flush()
                 self._ends_line = event.text.endswith("\n")
             case Done(job="prepare"):

@@ -11,6 +11,7 @@ def main() -> None:
     _open_closed_streams()
     try:
         from app import environment
+        from app.cli import safe_stream
         from app.cli.guard import guarded
         from app.cli.root import cli
     except KeyboardInterrupt:
@@ -20,6 +21,7 @@ def main() -> None:
         environment.apply()
         return cli.main(prog_name="decdec-chat", standalone_mode=False)
 
+    safe_stream.protect()
     sys.exit(guarded(command))
 
 

@@ -13,6 +13,7 @@ from app.cli import work
 from app.cli.bases import answering_base
 from app.cli.loading import given_loading, loading_options
 from app.cli.remote import REMOTE_OPTIONS, Remote, given_remote, remote_options
+from app.cli.safe_stream import for_an_answer
 from app.cli.slowdown import Slowdown, usual_pct
 from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import LOSSLESS
@@ -61,7 +62,7 @@ def run(
         tune=bool(slowdown) and base != LOSSLESS,
         base=base,
         loading=Loading(**given_loading(**others)),
-        out=None if as_json else sys.stdout,
+        out=None if as_json else for_an_answer(),
         remote=remote,
         usual_pct=usual_pct(),
     ).run()
@@ -102,7 +103,7 @@ def answer_stdin(given: Mapping[str, Any], remote: Remote | None = None) -> int:
         tune=loading.base != LOSSLESS,
         base=loading.base or DEFAULT.name,
         loading=loading,
-        out=sys.stdout,
+        out=for_an_answer(),
         remote=remote,
         usual_pct=usual_pct(),
     )

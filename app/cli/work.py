@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from app.cli.progress import ProgressPrinter
-from app.text import one_line
+from app.text import one_line, safe_json
 from runtime.protocol.commands import Command, Job
 from runtime.protocol.events import Event
 
@@ -52,7 +52,7 @@ def job(name: str, **args: Any) -> dict[str, Any]:
 
 def print_json(document: Any) -> None:
     """Exactly one JSON document on stdout."""
-    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    click.echo(safe_json(json.dumps(document, ensure_ascii=False, indent=2)))
 
 
 def print_facts(result: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from app.history import rows
+from app.history import rows, schema
 from app.history.excerpt import Excerpt, excerpt
 from app.history.index import Hits
 from app.history.words import Phrase
@@ -48,6 +48,8 @@ def entry(
 ) -> Entry:
     """The entry of a conversation, with an excerpt of the turn `hit` unless that is 0."""
     row = connection.execute("SELECT * FROM conversations WHERE number = ?", (number,)).fetchone()
+    if row is None:
+        raise schema.ForeignError(f"conversation {number} is in a list and nowhere else")
     around = _around(connection, hit, wanted) if hit else None
     return Entry(row["id"], row["heading"], row["updated"], row["messages"], row["model"], around)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -36,12 +36,15 @@ _QUANTISED_TAGS = frozenset(
 _ADAPTERS = frozenset({"peft", "adapter-transformers"})
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
+
+
 class FoundModel(msgspec.Struct, frozen=True):
     """A repository of a hub. `bytes` of its weights, 0 where the hub does not tell; so with `licence`."""
 
     repo: str
-    downloads: int = 0
-    bytes: int = 0
+    downloads: _Count = 0
+    bytes: _Count = 0
     gated: bool = False
     licence: str = ""
 
@@ -69,6 +72,8 @@ def search(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
         models = tuple(_found(info) for info in infos if is_usable(info))
         found = Found(words, hub, models, len(infos) - len(models))
         result: dict[str, Any] = msgspec.to_builtins(found)
+        # The hub's own library believes what it is told.
+        msgspec.convert(result, Found)
     return result
 
 
@@ -125,7 +130,7 @@ def _explained() -> Iterator[None]:
         raise DecdecError(
             error.what, error.why, "check HF_ENDPOINT and HF_TOKEN, or type owner/name"
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise DecdecError(
             "The hub's answer could not be understood", str(error)[:200], "check HF_ENDPOINT"
         ) from error

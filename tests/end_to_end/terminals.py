@@ -91,6 +91,11 @@ class PtyTerminal(Terminal):
     def pid(self) -> int:
         return self._pid
 
+    @property
+    def emulated(self) -> pyte.Screen:
+        """The emulator with its title, modes and cursor."""
+        return self._screen
+
     def screen(self) -> list[str]:
         while select.select([self._fd], [], [], 0)[0]:
             try:

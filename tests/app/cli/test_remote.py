@@ -49,7 +49,7 @@ def test_the_document_has_the_same_keys():
 def test_a_failure_is_one_sentence_below_the_text_that_came():
     with ChatServer(Reply((chunk("Half an \x1b[31m"),), cut=True)) as fake:
         code, out, err = cli("run", "--server", fake.url, "hello")
-    assert (code, out) == (1, "Half an \u241b[31m\n")
+    assert (code, out) == (1, "Half an \x1b[31m\n")
     assert err.startswith(f"The connection to {fake.host} broke: ")
     assert err.count("\n") == 1
 

@@ -26,7 +26,7 @@ from tests.fuzz.mutations import mutate_bytes
 
 NAME = "stream"
 STOPS = ("\nUser:", "<|im_end|>", "aab", "x" * 300)
-_LONG = 4_000
+_LONG = 1_500
 _WELL = (
     "# Hi\n\npara *one*\ncont\n\n- a\n\n  inside\n- b\n\n```py\nx\n\ny\n```\n|a|\n|-|\n|1|\n\nend aab",
     "<think>\nhm\n</think>\n\nSay\nUser: no",
@@ -59,7 +59,7 @@ def check(data: bytes, folder: Path) -> None:
     step, raw = 1 + (data[0] if data else 0) * 7, data[1:]
     text = raw.decode("utf-8", "replace")
     _detokenise(raw)
-    pieces = [*_cut(text, max(step, len(text) // 40))]
+    pieces = [*_cut(text, max(step, len(text) // 16))]
     _stop(text, pieces)
     _think(text, pieces)
     safe = Neutraliser()

@@ -100,11 +100,13 @@ def _opened(args: tuple, folder: str) -> str | None:
     )
     if writes:
         return None if path == os.devnull or _is_cache(path) else f"opened for writing {path!r}"
-    return None if _inside(path, *READABLE) else f"read {path!r}"
+    return None if _inside(path, *READABLE) or _is_cache(path) else f"read {path!r}"
 
 
 def _is_cache(path: object) -> bool:
-    """Whether a path is of Python's or numba's compiled code, which lies beside the sources."""
+    """Whether a path is of Python's or numba's compiled code, beside the sources or where numba was told."""
+    if (told := os.environ.get("NUMBA_CACHE_DIR")) and _inside(path, os.path.realpath(told)):
+        return True
     return _inside(path, str(PROJECT), *sys.path[:1]) and "__pycache__" in os.fsdecode(path)
 
 

@@ -24,6 +24,8 @@ from tests.fuzz import child, harness
 HANG_S = 30.0
 ROOT = Path(__file__).resolve().parents[2]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
+# Compiled loops look at no index by themselves: here they do, and are kept apart from those that do not.
+BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": f"{tempfile.gettempdir()}/fuzz-numba-{os.getuid()}"}
 
 
 @dataclass(slots=True)
@@ -78,7 +80,8 @@ def _one_child(arguments: list[str], work: Path, kept: Path) -> None:
     with log.open("wb") as file:
         process = subprocess.Popen(
             [sys.executable, "-X", "faulthandler", "-m", "tests.fuzz.child", *arguments],
-            cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env={**os.environ, **ONE_THREAD},
+            cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+            env={**os.environ, **ONE_THREAD, **BOUNDS},
         )  # fmt: skip
         hung = False
         while process.poll() is None:

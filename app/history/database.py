@@ -57,10 +57,15 @@ class Database:
             yield self._connection or (self._open() if self.path.exists() else None)
 
     @contextlib.contextmanager
-    def changing(self) -> Iterator[sqlite3.Connection]:
-        """A connection within a transaction, which is kept whole or not at all."""
+    def changing(self, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """A connection within a transaction, which is kept whole or not at all.
+
+        Kept means that a kill takes nothing back; `durable`: nor does a power cut, which costs a wait for the
+        disk. What was kept before is durable then too.
+        """
         with self._telling("Conversations are not kept", _LATER):
             connection = self._to_change()
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

@@ -67,8 +67,8 @@ class History:
             writing.whole(connection, conversation, self._now(connection) if updated is None else updated)
 
     def save_turn(self, conversation: Conversation, turn: Turn) -> None:
-        """Write one turn, and what it stands on where the file has lost that."""
-        with self.database.changing() as connection:
+        """Write one turn, and what it stands on where the file has lost that; once it has ended, durably."""
+        with self.database.changing(durable=not turn.open) as connection:
             if not writing.holds(connection, conversation, turn.parent):
                 writing.whole(connection, conversation, self._now(connection))
                 return
@@ -94,7 +94,7 @@ class History:
 
         All of them or none, so that a file that was taken in half is not taken in twice.
         """
-        with self.database.changing() as connection:
+        with self.database.changing(durable=True) as connection:
             return [self._added(connection, conversation) for conversation in conversations]
 
     def _added(self, connection: sqlite3.Connection, conversation: Conversation) -> Conversation:
@@ -190,7 +190,7 @@ class History:
 
     def delete(self, id: str) -> None:
         """Take a conversation out of lists; `undelete` brings it back until it is purged."""
-        with self.database.changing() as connection:
+        with self.database.changing(durable=True) as connection:
             connection.execute("UPDATE conversations SET deleted = ? WHERE id = ?", (self._clock(), id))
 
     def undelete(self) -> Entry | None:

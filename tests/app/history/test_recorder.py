@@ -93,6 +93,22 @@ def test_what_is_drawn_is_there_however_slow_the_disk_is(desk):
         assert connection.execute("SELECT count(*) FROM pieces").fetchone()[0] == 0
 
 
+def test_the_end_of_an_answer_waits_for_the_disk_and_its_pieces_do_not(desk):
+    def synchronous():
+        with desk.history.database.reading() as connection:
+            return connection.execute("PRAGMA synchronous").fetchone()[0]
+
+    statements = []
+    desk.session.ask("question")
+    with desk.history.database.reading() as connection:
+        connection.set_trace_callback(statements.append)
+    desk.say("Once", end="")
+    assert (synchronous(), "PRAGMA synchronous = FULL" in statements) == (1, False)
+    desk.session.push(Done("generate", {"text": "Once", "finish_reason": "stop"}))
+    full, commit = statements.index("PRAGMA synchronous = FULL"), statements[::-1].index("COMMIT")
+    assert full < len(statements) - 1 - commit
+
+
 def test_everything_a_session_does_is_kept(desk):
     session = desk.session
     session.ask("one")

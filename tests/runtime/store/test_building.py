@@ -205,3 +205,28 @@ def test_any_series_of_interruptions_ends_in_the_same_model(stops):
             record = store.publish("tiny", staging, RECORD)
         assert made == list(files)
         assert {name: (record.path / name).read_bytes() for name in files} == files
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs the names of open files")
+def test_everything_is_on_the_disk_before_it_is_a_model(home, monkeypatch):
+    """A power cut must not keep the record of a model and lose its files, or their names."""
+    synced, before = set(), {}
+    fsync, rename = os.fsync, os.rename
+
+    def noting(file):
+        synced.add(os.readlink(f"/proc/self/fd/{file}"))
+        fsync(file)
+
+    def seen(source, target):
+        source = Path(source)
+        found = [source, *source.rglob("*")]
+        before[Path(target).name] = [str(path) for path in found if str(path) not in synced]
+        rename(source, target)
+
+    make(identity={"a": 1})
+    monkeypatch.setattr(os, "fsync", noting)
+    monkeypatch.setattr(os, "rename", seen)
+    make(files={**FILES, "base-rtn3/block-0000.safetensors": b"c"}, identity={"a": 1})
+    missing = {name for name in before["tiny"] if not name.endswith((".identity.json", "manifest.json"))}
+    assert missing == set()
+    assert str(home / "models") in synced

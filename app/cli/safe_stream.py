@@ -36,7 +36,7 @@ class SafeStream:
 
 def protect() -> None:
     """Put safe streams in the place of stdout and stderr."""
-    sys.stdout, sys.stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)  # type: ignore[assignment]
+    sys.stdout, sys.stderr = SafeStream(sys.stdout), SafeStream(sys.stderr)
 
 
 def for_an_answer() -> TextIO:

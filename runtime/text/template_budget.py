@@ -17,7 +17,17 @@ MAX_MADE_BYTES = 384 << 20
 MAX_INT_BITS = 512
 _NODE, _PART = 64, 64
 _LEAVES = (str, bytes, int, float, bool, type(None))
-_BRANCHES = (list, tuple, dict, range, set, frozenset, type({}.keys()), type({}.values()), type({}.items()))
+_BRANCHES: tuple[type[Any], ...] = (
+    list,
+    tuple,
+    dict,
+    range,
+    set,
+    frozenset,
+    type({}.keys()),
+    type({}.values()),
+    type({}.items()),
+)
 
 
 class Budget:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import jinja2
 import jinja2.ext
@@ -74,7 +74,7 @@ class BoundedEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         )
         self.budget = Budget()
         self.filters = bounded_filters(lambda: self.budget)
-        self.tests = {name: self._weighing(test) for name, test in TESTS.items()}
+        self.tests = {name: self._weighing(cast("Callable[..., Any]", test)) for name, test in TESTS.items()}
         for name in _GLOBALS_LEFT_OUT:
             del self.globals[name]
         self.globals |= {"raise_exception": _raise_exception, "strftime_now": _strftime_now}
@@ -164,11 +164,11 @@ class BoundedEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         self.budget.spend(64 if isinstance(value, str) else 64 + weight)
         return value
 
-    def _weighing(self, test: Callable[..., bool]) -> Callable[..., bool]:
+    def _weighing(self, test: Callable[..., Any]) -> Callable[..., Any]:
         first = 1 if hasattr(test, "jinja_pass_arg") else 0
 
         @functools.wraps(test)
-        def weighing(*arguments: Any) -> bool:
+        def weighing(*arguments: Any) -> Any:
             for each in arguments[first:] if len(arguments) > first + 1 else ():
                 self.budget.weigh(each)
             return test(*arguments)

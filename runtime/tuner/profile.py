@@ -88,7 +88,7 @@ class Profile(msgspec.Struct, frozen=True):
         starts = [point.slowdown_pct for point in self.path]
         if not starts or starts[0] != 0 or starts != sorted(starts):
             raise ValueError("the path must begin at 0 and ascend")
-        tables = [point.k_chunk for point in (*self.path, *self.detents)]
+        tables = [point.k_chunk for point in self.path] + [detent.k_chunk for detent in self.detents]
         if not all(0 <= k <= CHUNK for table in tables for k in msgspec.structs.astuple(table)):
             raise ValueError(f"a table corrects 0 to {CHUNK} channels of {CHUNK}")
 

@@ -10,6 +10,7 @@ from runtime.errors import DecdecError
 from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import LOSSLESS
 from runtime.sources import catalogue, resolve
+from runtime.sources.recorded import source_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,9 @@ def target(wanted: str | None) -> Target:
     text = catalogue.default().name if wanted is None else wanted
     prepared = {record.name.lower(): record for record in store.models()}
     if text.lower() in prepared:
-        return _prepared(prepared[text.lower()], text)
+        # An imported model's name says nothing of where it came from.
+        record = prepared[text.lower()]
+        return _prepared(record, source_of(record.name, record.record) or text)
     name = resolve(text).name
     found = prepared.get(name.lower())
     return Target(name, text, False) if found is None else _prepared(found, text)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.models import base_of
+from app.models import base_of, target
 from runtime import store
 
 
@@ -33,3 +33,16 @@ def test_the_usual_base_or_what_there_is(bases, wanted):
 
 def test_a_model_that_is_not_here_gets_the_usual_one():
     assert base_of("nobody") == "awq4"
+
+
+def test_an_imported_model_is_made_again_from_where_it_came():
+    record = {
+        "kind": "folder",
+        "path": "/models/tiny",
+        "source": "folder /models/tiny",
+        "bits_per_weight": 5.0,
+    }
+    with store.building("mine") as staging:
+        (staging / "weights.bin").write_bytes(b"x")
+        store.publish("mine", staging, record)
+    assert (target("mine").name, target("mine").source) == ("mine", "/models/tiny")

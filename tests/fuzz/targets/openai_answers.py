@@ -46,13 +46,13 @@ def _events(pieces: tuple[str, ...], end: str = "\n\n") -> bytes:
 
 def seeds(folder: Path) -> list[bytes]:
     """Streams as servers send them, and such as none should."""
-    many = tuple(_chunk(content="x" * 50) for _ in range(2000))
+    many = tuple(_chunk(content="x" * 50) for _ in range(200))
     whole = {"choices": [{"message": {"content": "All"}, "finish_reason": "stop"}]}
     streams = [
         *map(_events, (_STREAM, _HALVES, _FAILED, many, _STREAM[:2])), _events(_STREAM, "\r\n\r\n"),
         b": comment\n\nevent: x\nid: 1\nretry: 5\n" + _events(_STREAM), b"data:\n\n" * 5000,
         b"data: " + b"x" * (2 << 20), b"data: " + b"[" * 100_000 + b"\n\n", b"data: {\n" * 3000 + b"\n",
-        _events((_chunk(content="x" * 900_000),) * 6), _events((_chunk(content="<think>" * 9000),)),
+        _events((_chunk(content="x" * 900_000),) * 6), _events((_chunk(content="<think>" * 900),)),
         b"data: " + b"9" * 60_000 + b"\n\n", b'data: {"choices":[{"delta":{"content":NaN}}]}\n\n',
         b"\xff" * 90, b"",
     ]  # fmt: skip

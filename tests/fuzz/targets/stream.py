@@ -26,7 +26,7 @@ from tests.fuzz.mutations import mutate_bytes
 
 NAME = "stream"
 STOPS = ("\nUser:", "<|im_end|>", "aab", "x" * 300)
-_LONG = 1_500
+_LONG = 600
 _WELL = (
     "# Hi\n\npara *one*\ncont\n\n- a\n\n  inside\n- b\n\n```py\nx\n\ny\n```\n|a|\n|-|\n|1|\n\nend aab",
     "<think>\nhm\n</think>\n\nSay\nUser: no",

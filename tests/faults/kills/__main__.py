@@ -49,7 +49,7 @@ def _points(root: Path, asked: argparse.Namespace) -> list[Tally]:
         if not asked.jobs or operation.name in asked.jobs:
             began = time.monotonic()
             outcome = points.at_every_boundary(operation, root / operation.name, asked.step)
-            tally = Tally(operation.name, outcome.kills, outcome.kills)
+            tally = Tally(operation.name, outcome.kills, outcome.kills, boundaries=outcome.boundaries)
             tally.seconds = time.monotonic() - began
             tally.note("before a change", outcome.wrong)
             tallies.append(tally)

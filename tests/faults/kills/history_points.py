@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sqlite3
 from contextlib import closing
@@ -103,7 +105,8 @@ def import_them(place):
     with closing(History()) as history:
         if history.page().total:
             return
-    import_.callback(str(place / "all.json"))
+    with contextlib.redirect_stdout(io.StringIO()):
+        import_.callback(str(place / "all.json"))
 
 
 def all_or_none(place):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import psutil
 
+from kernels.dec import GROUP
 from runtime.errors import MachineLimit
 from runtime.layers.base import LINEAR_KINDS
+from runtime.layers.lowbit import has_int4_product
 from runtime.model.spec import ModelSpec
 from runtime.model.weights import linear_shape
 from runtime.protocol.bases import BaseSpec, Method
@@ -16,14 +18,14 @@ from runtime.store import in_words
 OVERHEAD_BYTES = 256 << 20
 KV_SHARE = 0.25
 # Bytes a weight takes in the CPU's layers: 4 bits and their tables, looked-up values as bfloat16, or int8.
-BASE_BYTES: dict[Method, float] = {"rtn": 0.6, "awq": 0.6, "packed": 0.6, "squeezellm": 2.0, "int8x": 1.0}
+GROUP_BYTES, LOOK_UP_BYTES, INT8_BYTES = 0.6, 2.0, 1.0
 RESIDUAL_BYTES = 0.55
 SMALLEST_CONTEXT = 512
 
 
 def linear_weights(spec: ModelSpec) -> int:
     """Weights in all decoder linears."""
-    return len(spec.layers) * sum(a * b for a, b in (linear_shape(spec, kind) for kind in LINEAR_KINDS))
+    return len(spec.layers) * sum(n_out * n_in for n_out, n_in in _shapes(spec))
 
 
 def table_weights(spec: ModelSpec) -> int:
@@ -31,11 +33,20 @@ def table_weights(spec: ModelSpec) -> int:
     return spec.vocab_size * spec.hidden * (1 if spec.tied else 2)
 
 
+def base_bytes(spec: ModelSpec, base: str) -> int:
+    """Bytes of a base's layers and their residuals; groups without an int4 product are looked up."""
+    method = BaseSpec.parse(base).method
+    each = (
+        n_out * n_in * (_layer_bytes(method, n_out, n_in) + RESIDUAL_BYTES) for n_out, n_in in _shapes(spec)
+    )
+    return int(len(spec.layers) * sum(each))
+
+
 def needed_bytes(spec: ModelSpec, base: str, lossless: bool) -> int:
     """Bytes of the loaded model: tables and INT8 layers one byte a weight, and a base with its residual."""
-    per_weight = 0.0 if base == LOSSLESS else BASE_BYTES[BaseSpec.parse(base).method] + RESIDUAL_BYTES
-    per_weight += 1.0 if lossless else 0.0
-    return int(table_weights(spec) + per_weight * linear_weights(spec)) + OVERHEAD_BYTES
+    low_bit = 0 if base == LOSSLESS else base_bytes(spec, base)
+    exact = linear_weights(spec) if lossless else 0
+    return table_weights(spec) + low_bit + exact + OVERHEAD_BYTES
 
 
 def require_memory(spec: ModelSpec, base: str) -> bool:
@@ -69,3 +80,15 @@ def choose_context(spec: ModelSpec, asked: int | None) -> int:
             f"ask for at most {limit}",
         )
     return asked
+
+
+def _shapes(spec: ModelSpec) -> list[tuple[int, int]]:
+    return [linear_shape(spec, kind) for kind in LINEAR_KINDS]
+
+
+def _layer_bytes(method: Method, n_out: int, n_in: int) -> float:
+    """Bytes a weight of the layer that `base_layer` chooses."""
+    if method == "int8x":
+        return INT8_BYTES
+    grouped = method != "squeezellm" and has_int4_product(n_out, n_in, GROUP)
+    return GROUP_BYTES if grouped else LOOK_UP_BYTES

@@ -54,12 +54,11 @@ def base_layer(
     base: GroupCodes | TableCodes | Quantised, columns: torch.Tensor | None
 ) -> LowBit | LookUp | Int8:
     """The layer that computes with a base."""
-    if isinstance(base, GroupCodes) and has_int4_product(base):
+    if isinstance(base, GroupCodes) and has_int4_product(*base.codes.shape, base.group):
         return LowBit(base, columns)
     return Int8.of(base) if isinstance(base, Quantised) else LookUp(base, columns)
 
 
-def has_int4_product(base: GroupCodes) -> bool:
+def has_int4_product(n_out: int, n_in: int, group: int) -> bool:
     """Whether torch's product can have these groups; models of unusual sizes have others."""
-    n_out, n_in = base.codes.shape
-    return n_out % INT4_ROWS == 0 and has_int4_op_group(n_in, base.group)
+    return n_out % INT4_ROWS == 0 and has_int4_op_group(n_in, group)

@@ -67,7 +67,7 @@ def test_a_gpu_needs_what_the_engine_plans(entry, base):
 @pytest.mark.parametrize("entry", LARGE, ids=lambda entry: entry.name)
 def test_a_cpu_needs_what_the_engine_asks_for(entry):
     for lossless in (False, True):
-        assert cpu_bytes(entry.shape, lossless) == needed_bytes(spec_of(entry), "awq4", lossless)
+        assert abs(cpu_bytes(entry.shape, lossless) - needed_bytes(spec_of(entry), "awq4", lossless)) <= 1
 
 
 @pytest.mark.parametrize("entry", LARGE, ids=lambda entry: entry.name)

@@ -32,7 +32,8 @@ from runtime.protocol.quality import BALANCED, Quality
 from runtime.quantise.allocation import base_that_fits
 from runtime.quantise.makers import Setting
 from runtime.rate import Kept, make_rounder
-from runtime.store import ModelRecord, atomic
+from runtime.store import ModelRecord, atomic, manifest
+from runtime.store.building import removed_meanwhile
 
 Texts = Literal["prompts", "continuations"]
 # A model whose files have other formats is made again.
@@ -189,7 +190,9 @@ class _Filling:
         self._check_room()
         write_text(self.checkpoint, self.staging)
         self._encode(ctx)
+        encoded = manifest.contents(self.staging)
         self._quantise(ctx)
+        self._require_all(encoded)
         return bits_per_weight(self.staging, self.checkpoint)
 
     @property
@@ -204,6 +207,12 @@ class _Filling:
         kept = Kept(self.staging, self.origin)
         setting = Setting(SourceModel(self.checkpoint), lambda: self._texts(ctx), ctx, kept, self.packed)
         BaseMaker(setting, missing, self.staging).run()
+
+    def _require_all(self, encoded: Sequence[str]) -> None:
+        """Refuse to go on without a file that was there: what is published counts as whole from then on."""
+        lost = not all((self.staging / file).is_file() for file in encoded)
+        if lost or missing_blocks(self.staging, self.bases, self.blocks):
+            raise removed_meanwhile(self.staging)
 
     def _check_room(self) -> None:
         """What an interrupted run has made needs no room a second time."""

@@ -42,8 +42,7 @@ def building(
             staging.mkdir(parents=True, exist_ok=True)
             _drop_temporaries(staging)
         try:
-            if identity is not None:
-                atomic.write_json(staging / IDENTITY, identity)
+            _sign(staging, identity)
             _seed(name, staging, identity, ctx or JobContext.silent())
             yield staging
         finally:
@@ -54,13 +53,17 @@ def publish(name: str, staging: Path, record: dict[str, Any], ctx: JobContext | 
     """Hash all files into manifest.json and make the staging folder the model, in place of a former one.
 
     `record` must say `source` and `bits_per_weight`. Call it inside the `building` block of the same name.
+    Raises DecdecError, also when somebody removed the staging folder meanwhile: what is there now is a rest.
     """
     if staging != folders.staging(checked(name)):
         raise DecdecError(f"The model {name} cannot be kept", f"{staging} is not its staging folder")
+    _require_signed(staging)
     with translated(staging, f"Publishing {name}"):
         _drop_temporaries(staging)
         total = sum((staging / file).stat().st_size for file in manifest.contents(staging))
     manifest.write(staging, record, integrity.counting(ctx or JobContext.silent(), "hash", total))
+    # A removal that went on while the files were listed has taken this one too by now.
+    _require_signed(staging)
     with translated(staging, f"Publishing {name}"):
         # Names that a crash of the machine takes back would leave a record of files that are not there.
         atomic.sync_tree(staging)
@@ -69,6 +72,27 @@ def publish(name: str, staging: Path, record: dict[str, Any], ctx: JobContext | 
             shutil.rmtree(leftover, ignore_errors=True)
         _drop_if_empty(folders.quarantine(name).parent)
     return open_folder(folders.final(name))
+
+
+def removed_meanwhile(staging: Path) -> DecdecError:
+    """The error for a model that lost files while it was being made."""
+    return DecdecError(
+        "The model is not whole", f"files in {staging} were removed meanwhile", "start it again"
+    )
+
+
+def _require_signed(staging: Path) -> None:
+    """Refuse a staging folder that is not the one that `building` gave any more."""
+    if not (staging / IDENTITY).is_file():
+        raise removed_meanwhile(staging)
+
+
+def _sign(staging: Path, identity: dict[str, Any] | None) -> None:
+    """Say what the files are made from; a folder that is removed and appears again does not say it."""
+    if identity is not None:
+        atomic.write_json(staging / IDENTITY, identity)
+    elif not (staging / IDENTITY).exists():
+        atomic.write_bytes(staging / IDENTITY, b"")
 
 
 def _take_place(name: str) -> None:

@@ -202,6 +202,33 @@ def test_an_impossible_context_is_refused_with_the_limit(home, source):
         load_engine(Load("tiny", "rtn4", 100_000), SILENT)
 
 
+@pytest.mark.parametrize(
+    ("step", "gone"),
+    [
+        ("encode", "."),
+        ("quantise", "."),
+        ("quantise", "model-00001.safetensors"),
+        ("quantise", "tokenizer.json"),
+        ("quantise", "base-rtn4"),
+        ("hash", "."),
+    ],
+)
+def test_what_is_removed_while_a_model_is_made_is_told_and_nothing_is_listed(home, source, step, gone):
+    lost = home / "models" / ".staging-tiny" / gone
+
+    class Removing(JobContext):
+        def progress(self, at, done, *rest):
+            if at == step and done and lost.exists():
+                shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
+            return super().progress(at, done, *rest)
+
+    with pytest.raises(DecdecError, match=r"removed meanwhile|does not exist"):
+        prepare(both(source), Removing("prepare", lambda event: None, lambda: False))
+    assert store.models() == []
+    store.verify_files(prepared(source), quick=False)
+    load_engine(Load("tiny", "rtn3"), SILENT)
+
+
 def test_a_full_disk_is_noticed_before_the_first_byte(home, source, monkeypatch):
     monkeypatch.setattr("runtime.prepare.pipeline.staging_bytes", lambda *a: 1 << 60)
     with pytest.raises(DecdecError, match="DECDEC_HOME"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from runtime import store
 from runtime.errors import DecdecError
+from runtime.progress import JobContext
 from runtime.store import atomic, folders
 
 RECORD = {"source": "folder /x", "bits_per_weight": 5.5, "note": [1, 2]}
@@ -144,6 +146,33 @@ def test_failed_rename_puts_the_former_model_back():
     with mock.patch("os.rename", rename), pytest.raises(DecdecError, match="Publishing tiny failed"):
         make(files={**FILES, "extra.json": b"1"})
     assert store.find("tiny").bytes == sum(map(len, FILES.values()))
+
+
+@pytest.mark.parametrize("identity", [None, {"scale": "row"}])
+@pytest.mark.parametrize("gone", ["models", "models/.staging-tiny"])
+def test_what_appears_after_the_folder_was_removed_is_no_model(home, gone, identity):
+    with store.building("tiny", identity) as staging:
+        atomic.write_bytes(staging / "model-00001.safetensors", b"first")
+        shutil.rmtree(home / gone)
+        atomic.write_bytes(staging / "model-00002.safetensors", b"second")
+        with pytest.raises(DecdecError, match=r"not whole: files in .*staging-tiny were removed meanwhile"):
+            store.publish("tiny", staging, RECORD)
+    assert store.models() == []
+    record, made = make(identity=identity or {"scale": "row"})
+    assert made == list(FILES)
+    assert not (record.path / "model-00002.safetensors").exists()
+
+
+def test_a_removal_that_goes_on_while_files_are_hashed_is_noticed():
+    """It has taken a shard before the files are listed, and what the folder was made from after that."""
+    with store.building("tiny", {"scale": "row"}) as staging:
+        for file, content in FILES.items():
+            atomic.write_bytes(staging / file, content)
+        (staging / "model.safetensors").unlink()
+        goes_on = JobContext("prepare", lambda e: (staging / ".identity.json").unlink(True), lambda: False)
+        with pytest.raises(DecdecError, match="removed meanwhile"):
+            store.publish("tiny", staging, RECORD, goes_on)
+    assert store.models() == []
 
 
 @pytest.mark.parametrize("record", [{}, {"source": "x"}, {"source": 1, "bits_per_weight": 1.0}])

@@ -11,11 +11,14 @@ from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import LOSSLESS
 from runtime.sources import catalogue, resolve
 from runtime.sources.recorded import source_of
+from runtime.store.leftovers import Leftover, leftovers
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A model by its name in the store. `source` is what to prepare it from, `bases` what it has."""
+    """A model by its name in the store. `source` is what to prepare it from under this name, `bases` what it
+    has.
+    """
 
     name: str
     source: str
@@ -30,7 +33,8 @@ class Target:
 def target(wanted: str | None) -> Target:
     """What `wanted` (a store name, or anything a source can be made of; None: the default) stands for.
 
-    Touches no network. Raises DecdecError with near names when it is nothing known.
+    Touches no network. Raises DecdecError with near names when it is nothing known, or where a damaged or
+    half-made model does not say any more what it was made from.
     """
     text = catalogue.default().name if wanted is None else wanted
     prepared = {record.name.lower(): record for record in store.models()}
@@ -38,6 +42,9 @@ def target(wanted: str | None) -> Target:
         # An imported model's name says nothing of where it came from.
         record = prepared[text.lower()]
         return _prepared(record, source_of(record.name, record.record) or text)
+    left = next((each for each in leftovers() if each.name.lower() == text.lower()), None)
+    if left is not None:
+        return Target(left.name, _source_of(left), False)
     name = resolve(text).name
     found = prepared.get(name.lower())
     return Target(name, text, False) if found is None else _prepared(found, text)
@@ -50,6 +57,16 @@ def prepared_like(wanted: str) -> Target | None:
     same = [record for record in records if record.name.lower() == text]
     found = same or [record for record in records if text in record.name.lower()]
     return _prepared(found[0], wanted) if len(found) == 1 else None
+
+
+def _source_of(left: Leftover) -> str:
+    if source := source_of(left.name, left.record):
+        return source
+    raise DecdecError(
+        f"The model {left.name} cannot be made again",
+        "nothing on this machine says any more what it was made from",
+        f"run decdec-chat import PATH --name {left.name}, or decdec-chat rm {left.name}",
+    )
 
 
 def _prepared(record: store.ModelRecord, source: str) -> Target:

@@ -79,7 +79,7 @@ class Answer:
         name = self.target.name
         if not self.target.prepared:
             print(f"{name} is not here yet: fetching and preparing it.", file=sys.stderr)
-            yield Prepare(self.target.source, bases=self._bases())
+            yield Prepare(self.target.source, name, bases=self._bases())
         elif not self.target.has(self.base):
             print(f"{name} has no base {self.base} yet: making it.", file=sys.stderr)
             yield Prepare(self.target.source, name, bases=self._bases())

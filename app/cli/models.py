@@ -19,11 +19,15 @@ from runtime.protocol.quality import Quality
 @base_options
 @quality_options
 def pull(model: str, **wish: Any) -> None:
-    """Fetch and prepare MODEL: a catalogue name, owner/name of a hub, a folder, or a .gguf file."""
+    """Fetch and prepare MODEL: a catalogue name, owner/name of a hub, a folder, or a .gguf file.
+
+    Of a model that is here it makes again what is damaged or missing.
+    """
     from app.models import target
 
     bases = bases_of(**{key: wish.pop(key) for key in BASE_OPTIONS})
-    _prepare(target(model).source, None, quality_of(**wish), bases)
+    wanted = target(model)
+    _prepare(wanted.source, wanted.name, quality_of(**wish), bases)
 
 
 @click.command(name="import")

@@ -135,8 +135,7 @@ def _prepared(wanted: Target, base: str) -> str:
         return wanted.name
     bases = (DEFAULT.name,) if base == LOSSLESS else (base,)
     print(f"{wanted.name} is not here yet with {bases[0]}: preparing it.", file=sys.stderr)
-    known = wanted.name if wanted.prepared else None
-    result = work.run(Prepare(wanted.source, known, bases=bases))
+    result = work.run(Prepare(wanted.source, wanted.name, bases=bases))
     return str(result.get("name", wanted.name))
 
 

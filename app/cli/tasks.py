@@ -120,7 +120,7 @@ def _run(wanted: Target, job: str, **args: Any) -> dict[str, Any]:
     def commands() -> Iterator[Command]:
         if not (wanted.prepared and wanted.has(base)):
             bases = (DEFAULT.name,) if base == LOSSLESS else (base,)
-            yield Prepare(wanted.source, wanted.name if wanted.prepared else None, bases=bases)
+            yield Prepare(wanted.source, wanted.name, bases=bases)
         yield Job(job, {"model": wanted.name, **given})
 
     return work.run(commands())

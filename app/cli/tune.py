@@ -50,8 +50,7 @@ def _commands(model: str | None, base: str, plot: Path | None) -> list[work.Comm
     from runtime.protocol.commands import Job, Prepare, Tune
 
     wanted = target(model)
-    name = wanted.name if wanted.prepared else None
-    prepare = [] if wanted.has(base) else [Prepare(wanted.source, name, bases=(base,))]
+    prepare = [] if wanted.has(base) else [Prepare(wanted.source, wanted.name, bases=(base,))]
     if plot is None:
         return [*prepare, Tune(wanted.name, base)]
     return [*prepare, Job("tune", {"model": wanted.name, "base": base, "plot": str(plot.resolve())})]

@@ -18,6 +18,7 @@ from runtime.int8x.entries import Entry
 
 QUANT_METHOD = "int8x"
 FORMAT_VERSION = 2
+AGAIN = "make the model again from its source (decdec-chat pull, or int8x encode)"
 
 
 def compose(
@@ -52,7 +53,7 @@ def parse(config: Mapping[str, Any], folder: Path) -> dict[str, Entry]:
         raise DecdecError(
             f"{folder} cannot be read",
             "the checksum of its quantization_config does not match, the file is damaged",
-            "make the model again from its source",
+            AGAIN,
         )
     tensors = quantization.get("tensors")
     if not isinstance(tensors, dict) or not tensors:
@@ -70,7 +71,7 @@ def parse_entry(name: str, content: Any) -> Entry:
         ) from error
 
 
-def tensor_error(name: str, why: str, fix: str = "make the model again from its source") -> DecdecError:
+def tensor_error(name: str, why: str, fix: str = AGAIN) -> DecdecError:
     """The sentence for a tensor that cannot be used."""
     return DecdecError(f"Tensor {shown(name)} was refused", why, fix)
 
@@ -92,11 +93,10 @@ def _check_version(quantization: Mapping[str, Any], folder: Path) -> None:
     version = quantization.get("format_version")
     if version != FORMAT_VERSION or isinstance(version, bool):
         older = isinstance(version, int) and version < FORMAT_VERSION
-        again = "make the model again from its source (decdec-chat pull, or int8x encode)"
         raise DecdecError(
             f"{folder} cannot be read",
             f"its INT8-X format version is {version!r}, this program knows {FORMAT_VERSION}",
-            again if older else f"update decdec-chat, or {again}",
+            AGAIN if older else f"update decdec-chat, or {AGAIN}",
         )
     if quantization.get("block") != BLOCK:
         raise DecdecError(

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 
 from runtime.checkpoint.files import damaged, read_bounded, read_object, shown
 from runtime.int8x.codecs import byte_view
-from runtime.int8x.config import tensor_error
+from runtime.int8x.config import AGAIN, tensor_error
 from runtime.int8x.entries import Part
 from runtime.store import atomic
 from runtime.store.oserrors import translated
@@ -114,9 +114,7 @@ class ShardReader:
 
     def _compare(self, file: str, content: bytes) -> None:
         if self._sums.get(file) != zlib.crc32(content):
-            raise damaged(
-                self._folder / file, "its checksum does not match", "make the model again from its source"
-            )
+            raise damaged(self._folder / file, "its checksum does not match", AGAIN)
 
 
 def _read_header(path: Path) -> bytes:

@@ -54,7 +54,7 @@ def base_layer(
     base: GroupCodes | TableCodes | Quantised, columns: torch.Tensor | None
 ) -> LowBit | LookUp | Int8:
     """The layer that computes with a base."""
-    if isinstance(base, GroupCodes) and has_int4_product(*base.codes.shape, base.group):
+    if isinstance(base, GroupCodes) and has_int4_product(len(base.codes), base.codes.shape[1], base.group):
         return LowBit(base, columns)
     return Int8.of(base) if isinstance(base, Quantised) else LookUp(base, columns)
 

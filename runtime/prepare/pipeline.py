@@ -32,6 +32,7 @@ from runtime.protocol.quality import BALANCED, Quality
 from runtime.quantise.allocation import base_that_fits
 from runtime.quantise.makers import Setting
 from runtime.rate import Kept, make_rounder
+from runtime.sources.recorded import source_again
 from runtime.store import ModelRecord, atomic, manifest
 from runtime.store.building import removed_meanwhile
 
@@ -55,7 +56,7 @@ def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
     ready = existing(command)
     if ready is not None and _is_whole(ready, ctx):
         return ready
-    source = sources.resolve(command.model)
+    source = source_again(command.name, command.model)
     name = command.name or source.name
     path = source.fetch(ctx)
     checkpoint, origin = open_checkpoint(path), fingerprint(path)
@@ -64,6 +65,7 @@ def prepare(command: Prepare, ctx: JobContext) -> ModelRecord:
     identity = {"source": source.record, "fingerprint": origin, **recipe}
     with store.building(name, identity, ctx) as staging:
         bases, packed = wanted_bases(command, checkpoint), packed_base(command, staging)
+        bases += _damaged_bases(name, {**source.record, **recipe}, bases)
         filling = _Filling(checkpoint, origin, staging, quality, bases, packed, recipe["texts"])
         bits = filling.run(ctx)
         record = {
@@ -162,6 +164,18 @@ def wanted_bases(command: Prepare, checkpoint: Checkpoint) -> list[BaseSpec]:
     spec = ModelSpec.from_config(checkpoint.config)
     other = head_bytes(spec)
     return [base_that_fits(spec, method, command.fit, other) for method in command.bases]  # type: ignore[arg-type]
+
+
+def _damaged_bases(name: str, made_from: dict[str, Any], wanted: Sequence[BaseSpec]) -> list[BaseSpec]:
+    """Bases that the same model had, and that nobody asks for: whatever is bad of them is made again.
+
+    One that was read from a packed checkpoint is left out; that is not at hand.
+    """
+    had = _recorded(name)
+    if any(had.get(key) != value for key, value in made_from.items()):
+        return []
+    bases = [BaseSpec.parse(base) for base in had.get("bases", [])]
+    return [base for base in bases if base not in wanted and base.method != "packed"]
 
 
 def packed_base(command: Prepare, staging: Path) -> PackedCheckpoint | None:

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from runtime.errors import DecdecError
 from runtime.sources import catalogue
+from runtime.sources.base import Source
 from runtime.sources.kept import kept_folder
+from runtime.sources.resolve import resolve
 
 
 def source_of(name: str, record: Mapping[str, Any]) -> str:
@@ -19,6 +22,20 @@ def source_of(name: str, record: Mapping[str, Any]) -> str:
         return str(record.get("path", ""))
     entry = catalogue.find(name)
     return entry.name if entry else ""
+
+
+def source_again(name: str | None, source: str) -> Source:
+    """What `resolve` gives; DecdecError that says what to do when the path that a model of ours came from
+    is gone.
+    """
+    path = Path(source)
+    if name and path.is_absolute() and not path.exists():
+        raise DecdecError(
+            f"The model {name} cannot be made again",
+            f"{source}, which it was made from, is not there",
+            f"put it back, or run decdec-chat import PATH --name {name} with another path",
+        )
+    return resolve(source)
 
 
 def kept_of(record: Mapping[str, Any]) -> Path | None:

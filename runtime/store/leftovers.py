@@ -79,7 +79,7 @@ def _recorded(folder: Path) -> dict[str, Any]:
     try:
         return manifest.read(folder).record
     except DecdecError:
-        return {}
+        return _identity(folder)
 
 
 def _identity(folder: Path) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from app.models import base_of, target
+from app.models import Target, base_of, target
 from runtime import store
+from runtime.errors import DecdecError
 
 
 @pytest.fixture(autouse=True)
@@ -35,14 +36,34 @@ def test_a_model_that_is_not_here_gets_the_usual_one():
     assert base_of("nobody") == "awq4"
 
 
-def test_an_imported_model_is_made_again_from_where_it_came():
-    record = {
-        "kind": "folder",
-        "path": "/models/tiny",
-        "source": "folder /models/tiny",
-        "bits_per_weight": 5.0,
-    }
-    with store.building("mine") as staging:
+def imported():
+    record = {"kind": "folder", "path": "/models/tiny", "source": "folder /models/tiny"}
+    with store.building("mine", {"source": record}) as staging:
         (staging / "weights.bin").write_bytes(b"x")
-        store.publish("mine", staging, record)
+        store.publish("mine", staging, {**record, "bits_per_weight": 5.0})
+    return store.find("mine").path
+
+
+def test_an_imported_model_is_made_again_from_where_it_came():
+    imported()
     assert (target("mine").name, target("mine").source) == ("mine", "/models/tiny")
+
+
+@pytest.mark.parametrize("lost", ["weights.bin", "manifest.json"])
+def test_so_is_a_damaged_one(lost):
+    (imported() / lost).unlink()
+    assert target("MINE") == Target("mine", "/models/tiny", False)
+
+
+def test_so_is_a_half_made_one():
+    with store.building("mine", {"source": {"kind": "gguf", "path": "/models/x.gguf"}}) as staging:
+        (staging / "weights.bin").write_bytes(b"x")
+    assert target("mine") == Target("mine", "/models/x.gguf", False)
+
+
+def test_one_that_does_not_say_where_it_came_from_says_what_to_do():
+    folder = imported()
+    for name in ("manifest.json", ".identity.json"):
+        (folder / name).unlink()
+    with pytest.raises(DecdecError, match=r"mine cannot be made again: .* import PATH --name mine, or"):
+        target("mine")

@@ -3,6 +3,7 @@
 import pytest
 
 from app.cli import models
+from app.models import Target
 from runtime.protocol.commands import Prepare
 
 
@@ -15,19 +16,19 @@ def asked(monkeypatch):
         return {"name": "m", "bases": ["awq4"]}
 
     monkeypatch.setattr("app.cli.work.run", run)
-    monkeypatch.setattr("app.models.target", lambda name: type("T", (), {"source": name})())
+    monkeypatch.setattr("app.models.target", lambda name: Target("mine", name, False))
     return sent
 
 
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        ([], Prepare("m")),
-        (["--base", "awq3.0", "--base", "int8x3.4"], Prepare("m", bases=("awq3", "int8x3.4"))),
-        (["--fit", "3.2GB"], Prepare("m", bases=("awq",), fit=3_200_000_000)),
-        (["--base", "int8x", "--fit", "1GB"], Prepare("m", bases=("int8x",), fit=10**9)),
-        (["--base-from", "x"], Prepare("m", bases=("packed4",), base_from="x")),
-        (["--continuations"], Prepare("m", continuations=True)),
+        ([], Prepare("m", "mine")),
+        (["--base", "awq3.0", "--base", "int8x3.4"], Prepare("m", "mine", bases=("awq3", "int8x3.4"))),
+        (["--fit", "3.2GB"], Prepare("m", "mine", bases=("awq",), fit=3_200_000_000)),
+        (["--base", "int8x", "--fit", "1GB"], Prepare("m", "mine", bases=("int8x",), fit=10**9)),
+        (["--base-from", "x"], Prepare("m", "mine", bases=("packed4",), base_from="x")),
+        (["--continuations"], Prepare("m", "mine", continuations=True)),
     ],
 )
 def test_options_become_one_command(asked, arguments, wanted):

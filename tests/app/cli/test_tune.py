@@ -83,6 +83,6 @@ def test_a_picture_goes_to_the_worker_as_a_whole_path(cli, tmp_path, monkeypatch
     code, _, asked = cli("-m", "new", "--base", "rtn3", "--plot", "knees.svg")
     assert code == 0
     assert asked == [
-        Prepare("small.gguf", bases=("rtn3",)),
+        Prepare("small.gguf", "small", bases=("rtn3",)),
         Job("tune", {"model": "small", "base": "rtn3", "plot": str(tmp_path / "knees.svg")}),
     ]

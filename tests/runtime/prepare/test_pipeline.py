@@ -277,6 +277,25 @@ def test_pulling_again_repairs_a_flipped_bit(home, source, name):
     assert path.read_bytes() != damaged
 
 
+def test_a_repair_keeps_the_bases_that_nobody_asks_for(home, source):
+    record = prepared(source)
+    victim = lowbit.block_path(record.path, "rtn3", 1)
+    whole = victim.read_bytes()
+    victim.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    again = prepared(source, bases=("rtn4",))
+    assert set(again.record["bases"]) == {"rtn4", "rtn3"}
+    assert victim.read_bytes() == whole
+
+
+def test_a_model_is_not_made_again_from_a_path_that_is_gone(home, source):
+    record = prepared(source, name="mine")
+    shutil.rmtree(source)
+    assert prepared(source, name="mine") == record, "a whole one needs it no more"
+    lowbit.block_path(record.path, "rtn4", 0).unlink()
+    with pytest.raises(DecdecError, match=f"again: {source}, .* is not there. Put it back"):
+        prepared(source, name="mine")
+
+
 def test_sensitivities_of_an_interrupted_run_are_used_again(home, source, monkeypatch):
     def interrupted(*args):
         raise Interrupted

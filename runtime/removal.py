@@ -11,7 +11,7 @@ from pathlib import Path
 from runtime import locations
 
 # What lies in a folder that a person chose, where other things may lie too.
-_BIG = ("models", "downloads", "profiles", "pulls", "compiled", "evaluations", "locks", "logs", ".moving")
+_BIG = ("models", "downloads", "profiles", "pulls", "compiled", "evaluations", "locks", "logs", ".mov*")
 _SMALL = ("settings.*", "history.*")
 
 

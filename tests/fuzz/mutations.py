@@ -58,11 +58,18 @@ def mutate_bytes(data: bytes, random: Random) -> bytes:
 
 
 def mutate_json(value: object, random: Random, changes: int = 2) -> object:
-    """The document with a few values replaced, removed, renamed, doubled or wrapped; `value` itself stays."""
-    value = json.loads(json.dumps(value))
-    for _ in range(1 + random.randrange(changes)):
-        value = _changed_at(value, random)
-    return value
+    """The document with a few values replaced, removed, renamed, doubled or wrapped; `value` itself stays.
+
+    One that is too deep to be walked through becomes a shallow one.
+    """
+    try:
+        changed = json.loads(json.dumps(value))
+        for _ in range(1 + random.randrange(changes)):
+            changed = _changed_at(changed, random)
+        json.dumps(changed)
+    except RecursionError:
+        return _odd_value(random)
+    return changed
 
 
 def mutate_json_bytes(data: bytes, random: Random) -> bytes:

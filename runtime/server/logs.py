@@ -13,6 +13,13 @@ LOGGERS = ("decdec.server", "uvicorn", "asyncio")
 MAX_BYTES = 1 << 20
 
 
+class _Silent(logging.handlers.RotatingFileHandler):
+    """Leaves out what the disk refuses, where logging's own way is a traceback in the terminal."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Say nothing."""
+
+
 @contextlib.contextmanager
 def logged_to_file() -> Iterator[None]:
     """Send the libraries' warnings to logs/server.log below the home folder, or nowhere if that cannot be."""
@@ -27,13 +34,15 @@ def logged_to_file() -> Iterator[None]:
     finally:
         for logger, (handlers, propagates, level) in zip(loggers, before, strict=True):
             logger.handlers, logger.propagate, logger.level = handlers, propagates, level
-        handler.close()
+        # What the disk refused is tried once more here.
+        with contextlib.suppress(OSError):
+            handler.close()
 
 
 def _handler() -> logging.Handler:
     path = locations.home() / "logs" / "server.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return logging.handlers.RotatingFileHandler(path, maxBytes=MAX_BYTES, backupCount=1, encoding="utf-8")
+        return _Silent(path, maxBytes=MAX_BYTES, backupCount=1, encoding="utf-8")
     except OSError:
         return logging.NullHandler()

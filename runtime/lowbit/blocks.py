@@ -17,10 +17,9 @@ import torch
 from kernels.dec import Residual, chunk_bounds, pack_nibbles, unpack_nibbles
 from kernels.int8x import Quantised
 from runtime.layers.base import LINEAR_KINDS, LinearKind
-from runtime.lowbit.files import BlockFile, serialised
+from runtime.lowbit.files import BlockFile, write_tensors
 from runtime.lowbit.forms import StoredForm, describe, read_base
 from runtime.lowbit.weights import BaseWeights, LowBitWeights, base_shape
-from runtime.store.atomic import write_bytes
 
 FORMAT = "decdec-lowbit"
 VERSION = "2"
@@ -47,7 +46,7 @@ def write_block(folder: Path, base: str, block: int, linears: Mapping[LinearKind
         metadata |= {kind: f"{n_out} {n_in}", f"{kind}.form": form}
         tensors |= {f"{kind}.{name}": part for name, part in {**parts, **_common(linears[kind])}.items()}
     path = block_path(folder, base, block)
-    write_bytes(path, serialised(tensors, metadata))
+    write_tensors(path, tensors, metadata)
     return path
 
 

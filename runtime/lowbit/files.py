@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import struct
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,14 +16,32 @@ from safetensors.torch import save
 
 from runtime.checkpoint.files import shown
 from runtime.errors import DecdecError
+from runtime.store.atomic import replacing
 
 FIX = "prepare the model again"
+_LENGTH = struct.Struct("<Q")
 
 
-def serialised(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> bytes:
-    """The bytes of a file, with a CRC-32 of every tensor in its metadata."""
+def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
+    """Write a file whole or not at all, with a CRC-32 of every tensor in its metadata.
+
+    Equal tensors and metadata give equal bytes.
+    """
     sums = {f"crc32.{name}": str(_checksum(tensor)) for name, tensor in tensors.items()}
-    return save(dict(tensors), {**metadata, **sums})
+    content = memoryview(save(dict(tensors), {**metadata, **sums}))
+    end = _LENGTH.size + _LENGTH.unpack_from(content)[0]
+    with replacing(path) as file:
+        file.write(_ordered(content[_LENGTH.size : end]))
+        file.write(content[end:])
+
+
+def _ordered(header: memoryview) -> bytes:
+    """The length and text of a header: the library gives metadata another order in every run."""
+    found = json.loads(bytes(header))
+    found["__metadata__"] = dict(sorted(found["__metadata__"].items()))
+    text = json.dumps(found, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _LENGTH.size)
+    return _LENGTH.pack(len(text)) + text
 
 
 def _checksum(tensor: torch.Tensor) -> int:

@@ -195,3 +195,8 @@ def test_a_truncated_or_missing_file_is_one_sentence(tmp_path, weights):
         lowbit.read_block(tmp_path, "rtn4", 0)
     with pytest.raises(DecdecError, match="missing"):
         lowbit.read_block(tmp_path, "rtn4", 1)
+
+
+def test_equal_blocks_are_equal_files(weights, tmp_path):
+    files = [lowbit.write_block(tmp_path / name, "rtn4", 0, block(weights)) for name in "abc"]
+    assert len({path.read_bytes() for path in files}) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,8 @@ import torch
 
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
+from runtime.store.oserrors import translated
+from runtime.store.temporary import temporary_folder
 
 
 def kernels(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
@@ -23,8 +24,9 @@ def kernels(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
         )
     from runtime.bench import run_dec_gpu
 
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(args["out"]) if args.get("out") else Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
+    with temporary_folder() as temporary:
+        folder = Path(args["out"]) if args.get("out") else temporary
+        with translated(folder, "Making the folder of the report"):
+            folder.mkdir(parents=True, exist_ok=True)
         report = run_dec_gpu.measure(folder, begin=lambda name: ctx.progress("GPU", 0, 0, "sections", name))
     return {"tables": [table.as_json() for table in report.tables()], "failures": report.failures}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from runtime.protocol.quality import Preset, Quality
 from runtime.rate.rounder import Kept
 from runtime.sources import catalogue
 from runtime.store import atomic
+from runtime.store.temporary import temporary_folder
 
 Coded = list[tuple[Sample, Outcomes]]
 # Enough blocks of the large model to time; all of them would fill a small GPU.
@@ -124,8 +124,8 @@ def _preset_rows(
     name: str, path: Path, measured: bool, ctx: JobContext
 ) -> Iterator[tuple[Sample, dict[str, Outcome]]]:
     wanted: tuple[Preset, ...] = ("fine", "balanced", "small") if measured else ("fine",)
-    with tempfile.TemporaryDirectory() as folder:
-        kept = Kept(Path(folder), fingerprint(path))
+    with temporary_folder() as folder:
+        kept = Kept(folder, fingerprint(path))
         for preset in wanted:
             sample = real_sample(path, f"{name}, {preset}", Quality(preset=preset), ctx, kept)
             yield sample, code_all(sample.matrices, [ADAPTIVE])

@@ -91,7 +91,6 @@ def write_on(model: SourceModel, starts: torch.Tensor, count: int, ctx: JobConte
 
 def write_continuations(folder: Path, texts: torch.Tensor, source: str) -> None:
     """Keep texts [n, t] for weights with this fingerprint, whole or not at all."""
-    (folder / FILE).parent.mkdir(parents=True, exist_ok=True)
     atomic.write_bytes(folder / FILE, save({"texts": texts.int().contiguous()}, {"source": source}))
 
 

@@ -11,7 +11,7 @@ from runtime.checkpoint.files import damaged, shown
 from runtime.checkpoint.gguf_fields import GgufFields
 from runtime.checkpoint.tokenizer_files import GENERATION, write_object, write_template
 from runtime.panics import is_failure
-from runtime.store.oserrors import explain
+from runtime.store.oserrors import explain, translated
 
 _PREFIX = "tokenizer.ggml."
 _SPECIAL = {
@@ -37,7 +37,8 @@ def write_gguf_tokenizer(fields: GgufFields, folder: Path) -> None:
     vocabulary = _vocabulary(fields)
     special = {name: _token(fields, vocabulary["tokens"], key) for name, key in _SPECIAL.items()}
     template = fields.text("tokenizer.chat_template")
-    folder.mkdir(parents=True, exist_ok=True)
+    with translated(folder, "Writing the tokenizer"):
+        folder.mkdir(parents=True, exist_ok=True)
     _convert(fields, vocabulary, special, folder)
     write_template(folder, template)
     write_object(folder, GENERATION, generation_settings(fields, vocabulary))

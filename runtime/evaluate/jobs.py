@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from runtime.evaluate.source import locate, read_text, windows
 from runtime.evaluate.walk import Stream, Walk
 from runtime.model.source import SourceModel
 from runtime.progress import JobContext
+from runtime.store.temporary import temporary_folder
 from runtime.text.encoder import encoder
 
 
@@ -28,8 +28,8 @@ def ppl(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
     recall are fractions.
     """
     request = Request.parse(args)
-    with tempfile.TemporaryDirectory(prefix="decdec-") as folder:
-        tokens, rows = score(request, request.rows(), Path(folder), ctx)
+    with temporary_folder() as folder:
+        tokens, rows = score(request, request.rows(), folder, ctx)
     return {
         "model": request.model,
         "text": request.text,

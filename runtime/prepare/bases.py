@@ -37,7 +37,6 @@ def forget_other_packed(folder: Path, origin: str) -> None:
     if known.is_file() and known.read_text() == origin:
         return
     shutil.rmtree(folder / f"base-{PACKED.name}", ignore_errors=True)
-    known.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(known, origin.encode())
 
 

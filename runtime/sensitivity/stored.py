@@ -23,7 +23,6 @@ def write_sensitivities(folder: Path, blocks: list[BlockSensitivity], source: st
         for kind, sensitivity in block.items():
             tensors[f"{index}.{kind}.outputs"] = sensitivity.outputs
             tensors[f"{index}.{kind}.inputs"] = sensitivity.inputs
-    (folder / FILE).parent.mkdir(parents=True, exist_ok=True)
     atomic.write_bytes(folder / FILE, save(tensors, {"source": source}))
 
 

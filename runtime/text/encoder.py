@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 from runtime.checkpoint import Checkpoint
+from runtime.store.temporary import temporary_folder
 from runtime.text import files
 from runtime.text.backend import Backend
 
@@ -15,7 +14,7 @@ Encode = Callable[[str], list[int]]
 
 def encoder(checkpoint: Checkpoint) -> Encode:
     """Text to token ids without special tokens around them; DecdecError where its tokenizer is unusable."""
-    with tempfile.TemporaryDirectory(prefix="decdec-") as folder:
-        checkpoint.write_tokenizer(Path(folder))
-        path = Path(folder) / "tokenizer.json"
+    with temporary_folder() as folder:
+        checkpoint.write_tokenizer(folder)
+        path = folder / "tokenizer.json"
         return Backend(files.read_bytes(path).decode("utf-8", errors="replace"), path).encode

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from runtime import devices
 from runtime.bench.table import markdown
 from runtime.progress import JobContext
 from runtime.store import atomic
+from runtime.store.temporary import temporary_folder
 
 
 def decode(args: dict[str, Any], ctx: JobContext) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _on_gpu(index: int, args: dict[str, Any], out: Path | None, ctx: JobContext)
 
     models = [args["model"]] if args.get("model") else []
     begin = lambda name: ctx.progress("GPU", 0, 0, "sections", name)  # noqa: E731
-    with tempfile.TemporaryDirectory() as scratch, torch.cuda.device(index):
+    with temporary_folder() as folder, torch.cuda.device(index):
         seconds = float(args.get("seconds") or run.SECONDS)
-        report = run.measure(out or Path(scratch), seconds, models=models, begin=begin)
+        report = run.measure(out or folder, seconds, models=models, begin=begin)
     return {"tables": [table.as_json() for table in report.tables()], "failures": report.failures}

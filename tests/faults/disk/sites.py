@@ -6,8 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 WRITES = re.compile(
     r"open\([^)]*[\"'](w|wb|r\+b|ab|a|w\+b|x|xb|wt)[\"']|write_text\(|write_bytes\(|write_json\(|replacing\("
-    r"|os\.replace|os\.rename|mkdir\(|copyfile|copytree|savefig|TemporaryDirectory|FileHandler\("
-    r"|sqlite3\.connect|FileLock\("
+    r"|os\.replace|os\.rename|mkdir\(|copyfile|copytree|savefig|TemporaryDirectory|mkdtemp"
+    r"|temporary_folder\(|FileHandler\(|sqlite3\.connect|FileLock\("
 )
 REPORT = "a report of measurements, whole or not at all by runtime/store/atomic.py"
 SITES = {
@@ -44,7 +44,7 @@ SITES = {
     "runtime/int8x/reader.py": "Exported",
     "runtime/int8x/shards.py": "Prepared, Encoded",
     "runtime/int8x/writer.py": "Prepared, Encoded",
-    "runtime/lowbit/blocks.py": "Prepared, OneBaseMore",
+    "runtime/lowbit/files.py": "Prepared, OneBaseMore",
     "runtime/pictures.py": "Drawn",
     "runtime/prepare/bases.py": "OneBaseMore",
     "runtime/prepare/pipeline.py": "Prepared",
@@ -66,6 +66,7 @@ SITES = {
     "runtime/store/moving.py": "MoveModels, MoveBack",
     "runtime/store/records.py": "tests/runtime/store/test_records.py",
     "runtime/store/settling.py": "ExtendModel",
+    "runtime/store/temporary.py": "Scored",
     "runtime/tasks/records.py": "Answers",
     "runtime/text/encoder.py": "Scored",
     "runtime/tuner/profile.py": "Profile",

@@ -1,5 +1,6 @@
 """A disk that refuses, wherever the program writes; the long run is `python -m tests.faults.disk`."""
 
+import os
 import re
 import subprocess
 import sys
@@ -15,7 +16,11 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def sweep(*arguments):
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.disk", *arguments], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "tests.faults.disk", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -30,6 +35,15 @@ def test_nothing_is_lost_at_any_write_and_then_it_goes_on(tmp_path):
     assert {"MakeModel size", "Chat size", "KeepSettings ENOSPC", "MoveModels EIO"} <= set(
         re.findall(r"^ *\d+  (.*)$", said, re.MULTILINE)
     )
+
+
+def test_with_torch_too_a_refused_write_is_a_sentence_and_the_next_start_goes_on(tmp_path):
+    # The lightest of those actions; all of them are the long run's.
+    given = ["--heavy", "--rounds", "1", "--seed", "5", "--no-mounts", "--only", "Scored", "--folder"]
+    said = sweep(*given, str(tmp_path))
+    rounds, refused = map(int, re.search(r"(\d+) rounds, (\d+) refused, 0 wrong", said).groups())
+    assert rounds > 10
+    assert refused > rounds / 2
 
 
 def test_whatever_writes_is_known_with_what_makes_its_disk_refuse():

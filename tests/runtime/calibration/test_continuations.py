@@ -11,7 +11,7 @@ from runtime.calibration import continuations as module
 from runtime.calibration.batch import BatchCache, BatchDecoder
 from runtime.calibration.continuations import FILE, READ, WRITTEN, continuations, too_large, write_on
 from runtime.calibration.prompts import TOKENS, joined, token_batches
-from runtime.errors import Interrupted
+from runtime.errors import DecdecError, Interrupted
 from runtime.model.build import build_dense
 from runtime.model.source import SourceModel
 from runtime.progress import JobContext
@@ -131,6 +131,12 @@ def test_a_file_of_something_else_is_written_again(model, kept, tmp_path):
     (tmp_path / FILE).write_bytes(b"no safetensors")
     again = continuations(model, prompts(), tmp_path, "a", SILENT)
     assert all(torch.equal(a, b) for a, b in zip(again, kept, strict=True))
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / FILE.parent).write_text("no folder")
+    with pytest.raises(DecdecError, match=r"Writing continuations\.safetensors failed"):
+        module.write_continuations(tmp_path, torch.zeros(1, READ + WRITTEN), "a")
 
 
 def test_texts_are_prompts_and_continuations_joined(model, tmp_path, monkeypatch):

@@ -101,7 +101,7 @@ def boundary(
     boundary there is true only if min_p keeps nothing from there on. total: the vocabulary's weight.
     """
     top, inverse, top_p, min_p, top_k = filters
-    key, room, mass = floor, _ALL + 0.0 * total, total
+    key, room, mass = floor, 0.0 * total + _ALL, total
     complete = floor == LEAST
     true = top_k <= 0
     if top_k > 0:

@@ -28,15 +28,21 @@ def logged_to_file() -> Iterator[None]:
     handler = _handler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     for logger in loggers:
-        logger.handlers, logger.propagate, logger.level = [handler], False, logging.WARNING
+        _set(logger, [handler], False, logging.WARNING)
     try:
         yield
     finally:
         for logger, (handlers, propagates, level) in zip(loggers, before, strict=True):
-            logger.handlers, logger.propagate, logger.level = handlers, propagates, level
+            _set(logger, handlers, propagates, level)
         # What the disk refused is tried once more here.
         with contextlib.suppress(OSError):
             handler.close()
+
+
+def _set(logger: logging.Logger, handlers: list[logging.Handler], propagates: bool, level: int) -> None:
+    logger.handlers, logger.propagate = handlers, propagates
+    # Not by its attribute: loggers remember which levels they take.
+    logger.setLevel(level)
 
 
 def _handler() -> logging.Handler:

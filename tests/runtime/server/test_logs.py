@@ -17,6 +17,17 @@ def test_warnings_go_to_the_file_and_not_to_the_terminal(home, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_what_was_refused_before_is_no_matter(home):
+    logger = logging.getLogger(LOGGERS[0])
+    logger.setLevel(logging.CRITICAL)
+    assert not logger.isEnabledFor(logging.WARNING)
+    with logged_to_file():
+        logger.warning("written down")
+    assert "written down" in (home / "logs" / "server.log").read_text()
+    assert not logger.isEnabledFor(logging.WARNING)
+    logger.setLevel(logging.NOTSET)
+
+
 @pytest.mark.skipif(not FULL.exists(), reason="the device of Linux")
 def test_a_full_disk_is_silent(home, capfd):
     (home / "logs").mkdir(parents=True)

@@ -24,23 +24,27 @@ class _Silent(logging.handlers.RotatingFileHandler):
 def logged_to_file() -> Iterator[None]:
     """Send the libraries' warnings to logs/server.log below the home folder, or nowhere if that cannot be."""
     loggers = [logging.getLogger(name) for name in LOGGERS]
-    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    before = [(logger.handlers, logger.propagate, logger.level, logger.disabled) for logger in loggers]
     handler = _handler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     for logger in loggers:
-        _set(logger, [handler], False, logging.WARNING)
+        _set(logger, [handler], False, logging.WARNING, False)
     try:
         yield
     finally:
-        for logger, (handlers, propagates, level) in zip(loggers, before, strict=True):
-            _set(logger, handlers, propagates, level)
+        for logger, state in zip(loggers, before, strict=True):
+            _set(logger, *state)
         # What the disk refused is tried once more here.
         with contextlib.suppress(OSError):
             handler.close()
 
 
-def _set(logger: logging.Logger, handlers: list[logging.Handler], propagates: bool, level: int) -> None:
+def _set(
+    logger: logging.Logger, handlers: list[logging.Handler], propagates: bool, level: int, disabled: bool
+) -> None:
     logger.handlers, logger.propagate = handlers, propagates
+    # Libraries that configure logging disable whatever loggers they find.
+    logger.disabled = disabled
     # Not by its attribute: loggers remember which levels they take.
     logger.setLevel(level)
 

@@ -17,14 +17,16 @@ def test_warnings_go_to_the_file_and_not_to_the_terminal(home, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_was_refused_before_is_no_matter(home):
+def test_what_was_refused_before_is_no_matter(home, monkeypatch):
     logger = logging.getLogger(LOGGERS[0])
+    monkeypatch.setattr(logger, "disabled", True)
     logger.setLevel(logging.CRITICAL)
     assert not logger.isEnabledFor(logging.WARNING)
     with logged_to_file():
         logger.warning("written down")
     assert "written down" in (home / "logs" / "server.log").read_text()
-    assert not logger.isEnabledFor(logging.WARNING)
+    assert logger.disabled
+    assert logger.level == logging.CRITICAL
     logger.setLevel(logging.NOTSET)
 
 

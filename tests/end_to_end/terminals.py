@@ -106,7 +106,11 @@ class PtyTerminal(Terminal):
                 break
             self.output += data
             self._stream.feed(data)
-        return list(self._screen.display)
+        return [self._line(self._screen.buffer[row]) for row in range(self._screen.lines)]
+
+    def _line(self, cells):
+        """Not by `Screen.display`, which fails over half a wide character that lost its other half."""
+        return "".join(cells[column].data for column in range(self._screen.columns))
 
     def press(self, *keys: str) -> None:
         for key in keys:

@@ -9,10 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runtime import locations
+from runtime.store.move_record import ARRIVED, FOLDERS, LEAVING, STAGING
 
-# What lies in a folder that a person chose, where other things may lie too.
-_BIG = ("models", "downloads", "profiles", "pulls", "compiled", "evaluations", "locks", "logs", ".mov*")
-_SMALL = ("settings.*", "history.*")
+# In a folder that a person chose other things may lie too, so no pattern is wider than our own names.
+_BIG = (*FOLDERS, "pulls", "locks", "logs", STAGING, LEAVING, ARRIVED)
+_SMALL = (
+    *("settings.toml", "settings.json", "settings.bad", "settings.bad[0-9]*"),
+    *("history.db", "history.db-wal", "history.db-shm", "history.db-journal", "history-[0-9]*.bad*"),
+)
 
 
 def removal() -> list[dict[str, str]]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from app.cli import work
 from app.cli.bases import BaseName
 from app.cli.lists import IntList, WordList
-from app.models import Target, target
 from runtime import locations
 from runtime.protocol.bases import DEFAULT
 from runtime.protocol.commands import LOSSLESS, Command, Job, Prepare
+
+if TYPE_CHECKING:
+    from app.models import Target
 
 F = TypeVar("F", bound=Callable[..., Any])
 KINDS = ("qkv", "o", "gate_up", "down")
@@ -62,6 +64,8 @@ def bbh(
     **wish: Any,
 ) -> None:
     """BIG-Bench Hard: greedy answers, with worked examples before each question."""
+    from app.models import target
+
     wanted, table = target(model), _table(k_chunk, slowdown)
     position = {"base": base, "k_chunk": table, "slowdown": slowdown}
     place = out or _default_file("bbh", wanted.name, position, wish)
@@ -91,6 +95,8 @@ def mt_bench(
     **wish: Any,
 ) -> None:
     """MT-Bench: answers of two turns, for `eval judge`."""
+    from app.models import target
+
     position = {"base": base, "k_chunk": _table(k_chunk, slowdown), "slowdown": slowdown}
     files = {"data": str(data.resolve()), "out": str(out.resolve())}
     _print(_run(target(model), "eval_mt_bench", **files, **position, **wish), as_json)

@@ -20,9 +20,9 @@ from runtime.store import atomic, in_use
 
 FOLDERS = ("models", "downloads", "profiles", "evaluations", "compiled")
 STAGING = ".moving"
+LEAVING, ARRIVED = ".moving-to.json", ".moved-from.json"
 How = Literal["rename", "copy"]
 T = TypeVar("T")
-_LEAVING, _ARRIVED = ".moving-to.json", ".moved-from.json"
 
 
 class Leaving(msgspec.Struct, frozen=True):
@@ -42,22 +42,22 @@ class Arrived(msgspec.Struct, frozen=True):
 def begin(source: Path, leaving: Leaving) -> None:
     """Before anything is changed. A disk may be left because it is full: then it goes without a record."""
     with contextlib.suppress(DecdecError):
-        atomic.write_json(source / _LEAVING, leaving)
+        atomic.write_json(source / LEAVING, leaving)
 
 
 def arrive(source: Path, target: Path) -> None:
     """Everything is in the new folder: make that durable and known, and bring it to its place there."""
     atomic.sync_tree(target)
-    atomic.write_json(target / _ARRIVED, Arrived(str(source)))
+    atomic.write_json(target / ARRIVED, Arrived(str(source)))
     _place(target)
 
 
 def settle(home: Path) -> None:
     """End or undo a move that was killed, where nobody works with the models; never raises."""
     with contextlib.suppress(DecdecError, OSError):
-        if (home / _ARRIVED).exists():
+        if (home / ARRIVED).exists():
             _end_killed(home)
-        elif (home / _LEAVING).exists():
+        elif (home / LEAVING).exists():
             _undo_killed(home)
 
 
@@ -66,14 +66,14 @@ def end(source: Path, target: Path, how: How) -> None:
     _place(target)
     for name in FOLDERS if how == "copy" else ():
         shutil.rmtree(source / name, ignore_errors=True)
-    for record in (source / _LEAVING, target / _ARRIVED):
+    for record in (source / LEAVING, target / ARRIVED):
         record.unlink(missing_ok=True)
 
 
 def undo(source: Path, leaving: Leaving) -> None:
     """The old folder stays the home: everything is back in it, and gone from the new one. Raises OSError."""
     target = Path(leaving.target)
-    complete = (target / _ARRIVED).exists()
+    complete = (target / ARRIVED).exists()
     for name in FOLDERS:
         there = target / name
         if leaving.how == "rename" and there.exists() and not (source / name).exists():
@@ -83,27 +83,27 @@ def undo(source: Path, leaving: Leaving) -> None:
     shutil.rmtree(target / STAGING, ignore_errors=True)
     with contextlib.suppress(OSError):
         atomic.sync_folder(source)
-    for record in (target / _ARRIVED, source / _LEAVING):
+    for record in (target / ARRIVED, source / LEAVING):
         record.unlink(missing_ok=True)
     _remove_empty(leaving.made)
 
 
 def _end_killed(home: Path) -> None:
-    source = Path(_read(home / _ARRIVED, Arrived).source)
+    source = Path(_read(home / ARRIVED, Arrived).source)
     with _alone(home, source):
         try:
-            leaving = _read(source / _LEAVING, Leaving)
+            leaving = _read(source / LEAVING, Leaving)
         except OSError:
             # It had ended but for its own record, or its disk is not there.
             if source.is_dir():
-                (home / _ARRIVED).unlink(missing_ok=True)
+                (home / ARRIVED).unlink(missing_ok=True)
             return
         if Path(leaving.target) == home:
             end(source, home, leaving.how)
 
 
 def _undo_killed(home: Path) -> None:
-    leaving = _read(home / _LEAVING, Leaving)
+    leaving = _read(home / LEAVING, Leaving)
     with _alone(home):
         undo(home, leaving)
 

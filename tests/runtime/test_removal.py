@@ -13,9 +13,13 @@ OURS = [
     "locks/l",
     "logs/errors.log",
     "settings.toml",
-    "settings.bad",
+    "settings.bad2",
     "history.db",
+    "history-1.bad",
+    "history-1.bad-wal",
+    ".moving-to.json",
 ]
+THEIRS = ["photos/cat.png", "notes.txt", ".movies/film", "settings.py", "history.txt", "history-old.bad"]
 
 
 def fill(folder, names):
@@ -40,14 +44,16 @@ def home(tmp_path, monkeypatch):
     folder = tmp_path / "it's mine"
     monkeypatch.setenv("DECDEC_HOME", str(folder))
     monkeypatch.delenv("DECDEC_CACHE", raising=False)
-    fill(folder, ["photos/cat.png", "notes.txt"])
+    fill(folder, THEIRS)
     return folder
 
 
 def test_of_a_chosen_folder_only_what_is_ours_goes(home):
     fill(home, OURS)
     run_the_command()
-    assert sorted(path.name for path in home.rglob("*")) == ["cat.png", "notes.txt", "photos"]
+    left = {path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file()}
+    assert left == set(THEIRS)
+    assert sorted(path.name for path in home.iterdir() if path.is_dir()) == [".movies", "photos"]
     assert of_what_it_keeps() == "there is nothing yet"
 
 

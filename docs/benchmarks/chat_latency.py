@@ -260,6 +260,7 @@ def main() -> None:
         print(json.dumps({"opening_200_messages_s": [round(each, 3) for each in opened]}))
     if asked.out:
         document = {"rows": [asdict(row) for row in rows], "opening_200_messages_s": opened}
+        asked.out.mkdir(parents=True, exist_ok=True)
         (asked.out / "chat-latency.json").write_text(json.dumps(document, indent=2) + "\n")
 
 

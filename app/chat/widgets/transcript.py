@@ -140,6 +140,10 @@ class Transcript(VerticalScroll, can_focus=False):
         if before != self._follow.on:
             self.post_message(self.FollowChanged(self._follow.on))
 
+    def watch_virtual_size(self) -> None:
+        """Text that takes its place only after the view went to the end is followed too."""
+        self._keep_end()
+
     def on_resize(self, event: Resize) -> None:
         """A new size keeps the end in view."""
         self._resized_at = time.monotonic()

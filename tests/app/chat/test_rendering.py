@@ -1,6 +1,7 @@
 """What stands on screen when an answer is complete is what is stored, however it came."""
 
 import pytest
+from textual.widgets import Static
 
 from app.chat.widgets.transcript import Transcript
 from app.chat.widgets.turn import TurnView
@@ -52,3 +53,23 @@ async def test_a_streamed_answer_ends_as_it_is_drawn_from_the_history(worker, si
         text = " ".join(" ".join(streamed[0]).split())
         assert all(f"line_{at} = '<x>' # {at}" in text for at in range(100))
         assert "Families 👨‍👩‍👧 and flags 🇩🇪, List<String> and <b>tags</b>." in text
+
+
+async def test_what_grows_only_after_the_view_went_to_the_end_is_followed_too():
+    async with running(size=(60, 20)) as (app, pilot):
+        await ask(app, pilot, "q")
+        transcript = app.screen.query_one(Transcript)
+        last = transcript.query(".answer-block").last(Static)
+
+        async def grow(lines):
+            last.update("\n".join(f"late {at}" for at in range(lines)))
+            await until(pilot, lambda: transcript.virtual_size.height > lines)
+            await pilot.pause()
+
+        await grow(60)
+        await until(pilot, lambda: any("late 59" in line for line in seen(app)))
+        assert transcript.scroll_y == transcript.max_scroll_y > 30
+        transcript.scroll_to(y=10, animate=False)
+        await until(pilot, lambda: app.screen.query_one("#more-below").display)
+        await grow(90)
+        assert transcript.scroll_y == 10

@@ -37,6 +37,8 @@ _OF_TEXT = frozenset({
     "istitle", "isupper", "center", "ljust", "rjust", "zfill", "expandtabs",
 })  # fmt: skip
 _WIDENING = frozenset({"center", "ljust", "rjust", "zfill", "expandtabs"})
+# Jinja adds the variables of the loop or the block that a call stands in; only its own functions look there.
+_NOT_GIVEN = frozenset({"_loop_vars", "_block_vars"})
 _GLOBALS_LEFT_OUT = ("lipsum", "cycler")
 
 
@@ -104,7 +106,7 @@ class BoundedEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         """Any call that a template makes."""
         if not isinstance(function, Macro) and function is not Namespace:
             arguments = tuple(map(self.budget.settled, arguments))
-            self.budget.weigh(named)
+            self.budget.weigh({name: value for name, value in named.items() if name not in _NOT_GIVEN})
             self._check_method(function, arguments)
         return self.made(super().call(context, function, *arguments, **named))
 

@@ -29,6 +29,53 @@ def test_renders_as_transformers_does(source, messages):
     assert ChatTemplate(source, TOKENS).render(messages) == rendered[0]
 
 
+# What templates of well-known models are written with, each in a few words of our own.
+PARTS = {
+    "a namespace and a call in a loop": (
+        "{% for m in messages %}{% set seen = namespace(at=-1) %}{% for i in range(loop.index0, -1, -1) %}"
+        "{% if messages[i].role == m.get('role') %}{% set seen.at = i %}{% endif %}{% endfor %}"
+        "{{ seen.at }}{{ m.content.split('</think>')[-1].lstrip('\\n') }}{% endfor %}"
+    ),
+    "a namespace given to a macro": (
+        "{% macro count(to, by=1) %}{% set to.n = to.n + by %}{% endmacro %}{% set sum = namespace(n=0) %}"
+        "{% for m in messages %}{{ count(sum, by=m.content | length) }}{% endfor %}{{ sum.n }}"
+    ),
+    "a block given to a macro": (
+        "{% macro turn(role) %}<{{ role }}>{{ caller() }}{% endmacro %}"
+        "{% for m in messages %}{% call turn(m.role) %}{{ m['content'] | trim }}{% endcall %}{% endfor %}"
+    ),
+    "neighbours in a loop, filters and slices": (
+        "{% for m in messages[::-1] if m.role != 'system' %}{{ loop.previtem.role if loop.previtem }}|"
+        "{{ loop.last }};{% else %}none{% endfor %}"
+        "{{ messages | selectattr('role', 'equalto', 'user') | map(attribute='content') | map('upper')"
+        " | join('+') }}"
+        "{{ messages[1:] | list | tojson(indent=2) }}"
+    ),
+    "recursion over what is nested": (
+        "{% for k, v in {'a': {'b': {'c': 1}}}.items() recursive %}{{ k }}{% if v is mapping %}"
+        "({{ loop(v.items()) }}){% elif v is number %}={{ '%03d' | format(v) }}{% endif %}{% endfor %}"
+    ),
+    "what is not there": (
+        "{% if tools is none and documents is defined and missing is not defined %}{{ missing or 'no' }}"
+        "{% endif %}{{ (tools or []) | length }}{{ messages[0].tool_calls | default('-', true) }}"
+        "{{ eos_token }}"
+    ),
+    "text": (
+        "{% set t = messages[-1].content %}{{ t.startswith('S') }}{{ t | replace('&', 'and') }}"
+        "{{ t | indent(2, true) }}{{ t.rsplit(' ', 1)[0] ~ '!' * 3 }}{{ t.find('<') }}{{ t | e }}"
+        "{% filter upper %}{{ t }}{% endfilter %}"
+    ),
+}
+
+
+@pytest.mark.parametrize("messages", [CHAT, SYSTEM])
+@pytest.mark.parametrize("source", PARTS.values(), ids=PARTS.keys())
+def test_the_language_is_that_of_transformers(source, messages):
+    dicts = [{"role": m.role, "content": m.content} for m in messages]
+    rendered, _ = render_jinja_template([dicts], chat_template=source, add_generation_prompt=True, **TOKENS)
+    assert ChatTemplate(source, TOKENS).render(messages) == rendered[0] != ""
+
+
 def test_system_message_is_folded_where_the_template_refuses_it():
     source = (
         "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"

@@ -133,7 +133,7 @@ class Transcript(VerticalScroll, can_focus=False):
         if new_value < 1 and self._earlier and old_value > new_value:
             self.call_after_refresh(self._draw_earlier)
         if self._follow.on and time.monotonic() - self._resized_at < SETTLE_S:
-            self.call_after_refresh(self._keep_end)
+            self._keep_end()
             return
         before = self._follow.on
         self._follow.scrolled(old_value, new_value, self.max_scroll_y)
@@ -156,7 +156,12 @@ class Transcript(VerticalScroll, can_focus=False):
 
     def _keep_end(self) -> None:
         if self._follow.on:
-            self.scroll_end(animate=False, force=True)
+            self.call_after_refresh(self._to_end)
+
+    def _to_end(self) -> None:
+        # Somebody may have scrolled up since it was asked for.
+        if self._follow.on:
+            self.scroll_end(animate=False, force=True, immediate=True)
 
     def _set_follow(self, on: bool) -> None:
         if self._follow.on != on:

@@ -170,7 +170,7 @@ async def test_the_view_holds_when_scrolled_up_and_follows_again_at_the_end(work
         await pilot.pause()
         end = transcript.max_scroll_y
         await until(pilot, lambda: transcript.max_scroll_y > end + 5)
-        assert transcript.scroll_y >= transcript.max_scroll_y - 2
+        await until(pilot, lambda: transcript.scroll_y >= transcript.max_scroll_y - 2)
         assert not app.screen.query_one("#more-below").display
         await pilot.press("escape")
 
@@ -192,7 +192,7 @@ async def test_copy_last_answer():
 
 
 async def test_a_question_before_the_model_is_loaded_waits(worker):
-    worker(step_s=0.5)
+    worker(step_s=3)
     async with running(ready=False) as (app, pilot):
         await ask(app, pilot, "early", wait=False)
         assert app.session.phase is Phase.LOADING

@@ -9,7 +9,6 @@ from app.chat.app import ChatApp
 from app.chat.screens.model_details import ModelDetailsScreen
 from app.chat.screens.models import ModelsScreen
 from app.chat.widgets.library_list import LibraryList
-from app.chat.widgets.prompt import Prompt
 from app.library.pulls import Pull, PullState
 from app.session import Phase
 from runtime import machine
@@ -52,13 +51,11 @@ def disk(monkeypatch, worker):
 def at_models(*keys, until_shown=lambda screen: True):
     async def run(pilot):
         app = pilot.app
-        app.screen.query_one(Prompt).cursor_blink = False
         await until(pilot, lambda: app.session.phase is Phase.READY)
         app.background.pulls._pulls = {pull.name: pull for pull in PULLS}
         PULLS[0].progress.push(Progress("prepare", "download", 3 * 10**9, 8 * 10**9, "bytes", 5e6, 1000.0))
         await pilot.press("f2")
         await until(pilot, lambda: isinstance(app.screen, ModelsScreen) and app.screen.row is not None)
-        app.screen.query_one("#models-search").cursor_blink = False
         app.screen.query_one(LibraryList).mark(f"ready:{MODEL}")
         await pilot.press(*keys)
         await until(pilot, lambda: until_shown(app.screen))

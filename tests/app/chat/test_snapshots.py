@@ -8,7 +8,6 @@ from app.chat.app import ChatApp
 from app.chat.screens.comparison import ComparisonScreen
 from app.chat.screens.history import HistoryScreen
 from app.chat.screens.settings import SettingsScreen
-from app.chat.widgets.prompt import Prompt
 from app.conversation import Conversation, Turn, TurnState
 from app.session import Phase
 from runtime import locations
@@ -57,7 +56,6 @@ def chat_app(worker):
 async def ready(pilot, theme="decdec-dark"):
     app = pilot.app
     app.theme = theme
-    app.screen.query_one(Prompt).cursor_blink = False
     await until(pilot, lambda: app.session.phase is Phase.READY)
     return app
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from runtime import locations, store
 from runtime.errors import DecdecError
@@ -13,21 +14,34 @@ from runtime.sources import catalogue, resolve
 from runtime.sources.recorded import source_of
 from runtime.store.leftovers import Leftover, leftovers
 
+_LACKS = {
+    "": "is not here yet: fetching and preparing it",
+    "damaged": "is damaged: making it again",
+    "half-made": "is half made: going on with it",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A model by its name in the store. `source` is what to prepare it from under this name, `bases` what it
-    has.
+    has, `left` what lies there of it where it is not prepared.
     """
 
     name: str
     source: str
     prepared: bool
     bases: frozenset[str] = frozenset()
+    left: Literal["", "damaged", "half-made"] = ""
 
     def has(self, base: str) -> bool:
         """Whether it can be loaded with this base."""
         return self.prepared and (base == LOSSLESS or base in self.bases)
+
+    def lack(self, base: str) -> str:
+        """What has to be done before it can be loaded with this base, and why, for somebody who waits."""
+        if self.prepared:
+            return f"{self.name} has no base {base} yet: making it."
+        return f"{self.name} {_LACKS[self.left]}."
 
 
 def target(wanted: str | None) -> Target:
@@ -44,7 +58,7 @@ def target(wanted: str | None) -> Target:
         return _prepared(record, source_of(record.name, record.record) or text)
     left = next((each for each in leftovers() if each.name.lower() == text.lower()), None)
     if left is not None:
-        return Target(left.name, _source_of(left), False)
+        return Target(left.name, _source_of(left), False, left=left.state)
     name = resolve(text).name
     found = prepared.get(name.lower())
     return Target(name, text, False) if found is None else _prepared(found, text)

@@ -36,6 +36,8 @@ class Setup:
 
     def __init__(self, step: Step = Step.HARDWARE, model: str = "", reason: str = "") -> None:
         self.step, self.model, self.source, self.base = step, model, model, DEFAULT.name
+        # In the store, where the source alone does not say it.
+        self.name = ""
         self.hardware: dict[str, Any] | None = None
         self.measured = False
         self.progress, self.findings = JobProgress(), TuneFindings()
@@ -68,7 +70,7 @@ class Setup:
             case Step.HARDWARE | Step.MODEL | Step.READY if not self.measured and not self.running:
                 return Job("doctor")
             case Step.PREPARE:
-                return Prepare(self.source, bases=(self.base,))
+                return Prepare(self.source, self.name or None, bases=(self.base,))
             case Step.TUNE:
                 self.findings = TuneFindings()
                 return Tune(self.model, self.base)
@@ -97,13 +99,13 @@ class Setup:
 
     def choose(self, source: str, base: str = DEFAULT.name) -> None:
         """Take a model from the list and go on to fetching it."""
-        self.model = self.source = source
+        self.model, self.source, self.name = source, source, ""
         self.base, self.step, self.paused, self.prepared = base, Step.PREPARE, False, False
 
     def resume(self, name: str, source: str) -> None:
-        """Stand before what an earlier run began; `start` goes on with it."""
+        """Stand before what an earlier run began; `start` goes on with it under its name."""
         self.choose(source)
-        self.model, self.paused = name, True
+        self.model, self.name, self.paused = name, name, True
 
     def forward(self) -> None:
         """Leave a card."""

@@ -16,30 +16,33 @@ def begun() -> tuple[tuple[str, str], ...]:
     return tuple((_half_made() | noted).items())
 
 
-def note(source: str) -> None:
-    """Let the next start know that this source is being prepared; what has no name yet cannot be noted."""
-    if name := _name(source):
+def note(source: str, name: str = "") -> None:
+    """Let the next start know that this source is being prepared; what has no name yet cannot be noted.
+
+    `name`, here and below: what it is called in the store, where that is not what its source is called.
+    """
+    if name := name or _name(source):
         records.keep(Pull(name, source))
 
 
-def rest(pulls: Pulls, source: str) -> None:
+def rest(pulls: Pulls, source: str, name: str = "") -> None:
     """It was left before its end: it rests among the models on their way."""
-    name = _name(source)
+    name = name or _name(source)
     if name and pulls.find(name) is None:
         pulls.add(name, source)
         pulls.pause(name)
 
 
-def refused(pulls: Pulls, source: str) -> None:
+def refused(pulls: Pulls, source: str, name: str = "") -> None:
     """It failed before it had begun: where nothing is on disk of it, there is nothing to go on with."""
-    name = _name(source)
+    name = name or _name(source)
     if name and not removal.bytes_of_pull(Pull(name, source)):
-        settle(pulls, source)
+        settle(pulls, source, name)
 
 
-def settle(pulls: Pulls, source: str) -> None:
+def settle(pulls: Pulls, source: str, name: str = "") -> None:
     """It is prepared: nothing is left to go on with."""
-    if name := _name(source):
+    if name := name or _name(source):
         records.forget(Pull(name, source))
         pull = pulls.find(name)
         if pull is not None and not pull.active:

@@ -77,11 +77,8 @@ class Answer:
         """Whatever brings the model into memory, with the slider where it should stand."""
         device.require_wanted()
         name = self.target.name
-        if not self.target.prepared:
-            print(f"{name} is not here yet: fetching and preparing it.", file=sys.stderr)
-            yield Prepare(self.target.source, name, bases=self._bases())
-        elif not self.target.has(self.base):
-            print(f"{name} has no base {self.base} yet: making it.", file=sys.stderr)
+        if not self.target.has(self.base):
+            print(self.target.lack(self.base), file=sys.stderr)
             yield Prepare(self.target.source, name, bases=self._bases())
         yield self.loading.command(name, self.base)
         if self.tune and self.base != LOSSLESS and not self._is_tuned():

@@ -134,7 +134,7 @@ def _prepared(wanted: Target, base: str) -> str:
     if wanted.has(base):
         return wanted.name
     bases = (DEFAULT.name,) if base == LOSSLESS else (base,)
-    print(f"{wanted.name} is not here yet with {bases[0]}: preparing it.", file=sys.stderr)
+    print(wanted.lack(base), file=sys.stderr)
     result = work.run(Prepare(wanted.source, wanted.name, bases=bases))
     return str(result.get("name", wanted.name))
 

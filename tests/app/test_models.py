@@ -52,13 +52,13 @@ def test_an_imported_model_is_made_again_from_where_it_came():
 @pytest.mark.parametrize("lost", ["weights.bin", "manifest.json"])
 def test_so_is_a_damaged_one(lost):
     (imported() / lost).unlink()
-    assert target("MINE") == Target("mine", "/models/tiny", False)
+    assert target("MINE") == Target("mine", "/models/tiny", False, left="damaged")
 
 
 def test_so_is_a_half_made_one():
     with store.building("mine", {"source": {"kind": "gguf", "path": "/models/x.gguf"}}) as staging:
         (staging / "weights.bin").write_bytes(b"x")
-    assert target("mine") == Target("mine", "/models/x.gguf", False)
+    assert target("mine") == Target("mine", "/models/x.gguf", False, left="half-made")
 
 
 def test_one_that_does_not_say_where_it_came_from_says_what_to_do():

@@ -153,8 +153,11 @@ def test_what_an_earlier_run_began_waits():
     said = words(setup)
     assert said.title == "Continue preparing o--m"
     assert "Enter or p goes on" in said.problem
-    assert setup.start() == Prepare("o/m")
+    assert setup.start() == Prepare("o/m", "o--m")
     assert words(setup).title == "Fetch and prepare o--m"
+    setup.push(Failed("prepare", "It has no weights"))
+    setup.choose("m")
+    assert setup.start() == Prepare("m")
 
 
 def test_a_base_with_fewer_bits_is_prepared_and_tuned():

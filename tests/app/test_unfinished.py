@@ -80,3 +80,14 @@ def test_what_was_refused_before_it_had_begun_is_forgotten():
     half_made("owner--m", kind="hub", repo="owner/m")
     unfinished.refused(pulls, "owner/m")
     assert unfinished.begun() == (("owner--m", "owner/m"),), "there is something to go on with"
+
+
+def test_a_name_that_was_given_is_kept_to_the_end():
+    pulls = Pulls()
+    unfinished.note("/models/tiny", "mine")
+    assert unfinished.begun() == (("mine", "/models/tiny"),)
+    unfinished.rest(pulls, "/models/tiny", "mine")
+    assert [(pull.name, pull.source) for pull in pulls] == [("mine", "/models/tiny")]
+    unfinished.settle(pulls, "/models/tiny", "mine")
+    assert unfinished.begun() == ()
+    assert not list(pulls)

@@ -103,7 +103,7 @@ class WizardScreen(EngineScreen):
         if self.setup.measured and self.setup.hardware:
             self.chat_app.background.known[MACHINE] = self.setup.hardware
         if self.setup.refused:
-            unfinished.refused(self.chat_app.background.pulls, self.setup.source)
+            unfinished.refused(self.chat_app.background.pulls, self.setup.source, self.setup.name)
         if self.setup.step is not self._shown:
             self._keep_account()
             self._enter()
@@ -113,7 +113,7 @@ class WizardScreen(EngineScreen):
         """Preparing has ended, or was left before its end."""
         if self._shown is Step.PREPARE and not self.setup.refused:
             end = unfinished.settle if self.setup.prepared else unfinished.rest
-            end(self.chat_app.background.pulls, self.setup.source)
+            end(self.chat_app.background.pulls, self.setup.source, self.setup.name)
 
     # Actions
 
@@ -193,7 +193,7 @@ class WizardScreen(EngineScreen):
     def _start(self) -> None:
         command = self.setup.start()
         if isinstance(command, Prepare):
-            unfinished.note(command.model)
+            unfinished.note(command.model, command.name or "")
         self.chat_app.send(command)
 
     def _focus(self, step: Step) -> None:

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from app.cli.main import main
+from runtime import store
 from tests.app.conftest import MODEL, add_model
 
 ROOT = __file__.rsplit("/tests/", 1)[0]
@@ -110,6 +111,21 @@ def test_run_prepares_a_model_that_is_not_there(worker):
     code, out, err = cli("run", "-m", "smollm2-360m-instruct", "hello")
     assert (code, out) == (0, "Hi.\n")
     assert "SmolLM2-360M-Instruct is not here yet" in err
+
+
+def test_run_says_what_is_wrong_with_a_model_before_it_makes_it_again(worker, model):
+    (store.find(model).path / "weights.bin").unlink()
+    code, _, err = cli("run", "hello")
+    assert code == 0
+    assert err.startswith(f"{model} is damaged: making it again.\n")
+
+
+def test_run_goes_on_with_a_half_made_model(worker):
+    with store.building(MODEL) as staging:
+        (staging / "weights.bin").write_bytes(b"x")
+    code, _, err = cli("run", "hello")
+    assert code == 0
+    assert err.startswith(f"{MODEL} is half made: going on with it.\n")
 
 
 def test_a_pipe_gets_an_answer_as_it_is(worker, model):

@@ -96,7 +96,7 @@ def test_it_says_where_it_is_answers_and_ends_with_its_worker(worker, model, sig
 def test_what_is_missing_is_prepared_first(worker):
     worker("--untuned")
     with serving() as (_, said, _):
-        assert said[0] == f"{MODEL} is not here yet with awq4: preparing it.\n"
+        assert said[0] == f"{MODEL} is not here yet: fetching and preparing it.\n"
         assert "Download: 92.9 MB of 92.9 MB (100 %)" in "".join(said)
         assert said[-2] == "The slider is off: not tuned on this device yet.\n"
 

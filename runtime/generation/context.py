@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from runtime.text import Prompt, PromptBuilder
 # dropping a little every turn would compute the whole prompt anew every turn.
 ANSWER_TOKENS = 256
 FREED_SHARE = 4
+# Characters that normalisers join into one, at most: composing letters and their marks.
+COMPOSED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class ContextWindow:
             raise DecdecError("There is nothing to answer", "the conversation has no message")
         head, turns = _split(messages)
         dropped = len(self._gone) if tuple(turns[: len(self._gone)]) == self._gone else 0
+        dropped = max(dropped, self._hopeless(head, turns))
         prompt = self._builder.build([*head, *turns[dropped:]])
         answer = min(max_tokens or ANSWER_TOKENS, ANSWER_TOKENS, self._limit // FREED_SHARE)
         if len(prompt.ids) + answer > self._limit:
@@ -45,6 +49,18 @@ class ContextWindow:
             prompt, dropped = self._shorten(head, turns, dropped, prompt, wanted)
         self._gone = tuple(turns[:dropped])
         return Fitted(prompt, dropped)
+
+    def _hopeless(self, head: list[Message], turns: list[Message]) -> int:
+        """How many cannot stay by their length alone: megabytes take seconds to cut into tokens."""
+        most = self._limit * self._builder.longest_token * COMPOSED - _characters(head)
+        if _characters(turns) <= most:
+            return 0
+        starts = _questions(turns, 0)
+        last = turns[starts[-1] :] if starts else turns
+        if _characters(last) > most:
+            raise _too_long(_characters([*head, *last]), "characters", self._limit)
+        behind = [*itertools.accumulate(len(message.content) for message in reversed(turns))][::-1]
+        return next(start for start in starts if behind[start] <= most)
 
     def _shorten(
         self, head: list[Message], turns: list[Message], dropped: int, prompt: Prompt, wanted: int
@@ -65,7 +81,7 @@ class ContextWindow:
             else:
                 low, step = at + 1, 0
         if len(prompt.ids) >= self._limit:
-            raise _too_long(len(prompt.ids), self._limit)
+            raise _too_long(len(prompt.ids), "tokens", self._limit)
         return prompt, dropped
 
 
@@ -89,9 +105,13 @@ def _questions(turns: list[Message], after: int) -> list[int]:
     return [at for at, message in enumerate(turns) if message.role == "user" and at > after]
 
 
-def _too_long(tokens: int, limit: int) -> DecdecError:
+def _characters(messages: Sequence[Message]) -> int:
+    return sum(len(message.content) for message in messages)
+
+
+def _too_long(length: int, what: str, limit: int) -> DecdecError:
     return DecdecError(
         "The question does not fit",
-        f"with the system prompt it has {tokens} tokens and the context holds {limit}",
+        f"with the system prompt it has {length} {what} and the context holds {limit} tokens",
         "shorten it, or load the model with a larger context (--context N)",
     )

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,12 @@ class Backend:
         """Ids are below this number, added tokens included."""
         with self._refusing():
             return int(self._library.get_vocab_size(with_added_tokens=True))
+
+    @cached_property
+    def longest_token(self) -> int:
+        """Characters of a token's longest name; but for a normaliser's work, none stands for more."""
+        with self._refusing():
+            return max(map(len, self._library.get_vocab(with_added_tokens=True)), default=1)
 
     def id_of(self, token: str) -> int | None:
         """A token's id by its exact name."""

@@ -51,6 +51,11 @@ class PromptBuilder:
         """Stop strings that belong to the template."""
         return self._template.stops
 
+    @property
+    def longest_token(self) -> int:
+        """Characters of the tokenizer's longest token."""
+        return self._tokenizer.longest_token
+
     def build(self, messages: Sequence[Message]) -> Prompt:
         """A last message of the assistant is an answer that is to go on.
 

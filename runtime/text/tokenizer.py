@@ -60,6 +60,11 @@ class Tokenizer:
         """Ids are below this number."""
         return self._backend.vocab_size
 
+    @property
+    def longest_token(self) -> int:
+        """Characters of the longest token."""
+        return self._backend.longest_token
+
     def id_of(self, token: str) -> int | None:
         """A token's id by its exact name, None when there is none."""
         return self._backend.id_of(token)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from runtime.errors import DecdecError
-from runtime.generation.context import ContextWindow
+from runtime.generation.context import COMPOSED, ContextWindow
 from runtime.protocol import Message
 
 LIMIT = 100
@@ -15,6 +15,8 @@ WANTED = LIMIT // 2
 
 class Prompts:
     """A token for each character; `rendered`: lengths of all that was built."""
+
+    longest_token = 1
 
     def __init__(self):
         self.rendered = []
@@ -48,7 +50,7 @@ def test_the_earliest_question_that_fits_begins_the_prompt(count):
         prompts = Prompts()
         fitted = ContextWindow(prompts, LIMIT).fit(messages)
         assert fitted.dropped == (earliest(messages) if whole + LIMIT // 4 > LIMIT else 0)
-        assert sum(prompts.rendered) <= whole + 20 * LIMIT
+        assert sum(prompts.rendered) <= min(whole, COMPOSED * LIMIT) + 20 * LIMIT
 
 
 def test_a_last_question_longer_than_wanted_stays_alone():
@@ -59,3 +61,25 @@ def test_a_last_question_longer_than_wanted_stays_alone():
 def test_a_last_question_that_never_fits_is_refused():
     with pytest.raises(DecdecError, match="it has 120 tokens"):
         ContextWindow(Prompts(), LIMIT).fit(conversation([40, 40, 120]))
+
+
+@pytest.mark.parametrize("before", [[], [5, 5], [5, 1_000_000, 5, 5]])
+def test_a_question_that_no_tokenizer_makes_short_enough_is_refused_unread(before):
+    prompts = Prompts()
+    with pytest.raises(DecdecError, match=r"it has 100000\d characters and the context holds 100 tokens"):
+        ContextWindow(prompts, LIMIT).fit(conversation([*before, 1_000_000]))
+    with pytest.raises(DecdecError, match="with the system prompt it has 1000005 characters"):
+        ContextWindow(prompts, LIMIT).fit([Message("system", "x" * 1_000_000), *conversation([*before, 5])])
+    assert prompts.rendered == []
+
+
+def test_messages_that_no_tokenizer_makes_short_enough_go_unread():
+    prompts = Prompts()
+    fitted = ContextWindow(prompts, LIMIT).fit(conversation([5, 5, 1_000_000, 5, 10, 10, 20]))
+    assert (fitted.dropped, len(fitted.prompt.ids)) == (4, 40)
+    assert prompts.rendered == [40]
+
+
+def test_a_short_question_below_a_long_system_prompt_is_read():
+    messages = [Message("system", "x" * 60), *conversation([5, 5, 10])]
+    assert len(ContextWindow(Prompts(), LIMIT).fit(messages).prompt.ids) == 70

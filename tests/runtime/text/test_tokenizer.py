@@ -78,3 +78,12 @@ def test_damaged_file_is_one_sentence(tmp_path, content):
 def test_missing_file_is_one_sentence(tmp_path):
     with pytest.raises(DecdecError, match="No such file"):
         Tokenizer.from_folder(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["folder", "sentencepiece_folder"])
+@pytest.mark.parametrize("text", ["the quick brown fox " * 50, " " * 500, "\n" * 500, "é東🇩🇪" * 50])
+def test_no_token_stands_for_more_than_the_longest(kind, text, request):
+    tokenizer = Tokenizer.from_folder(request.getfixturevalue(kind))
+    assert len(text) <= tokenizer.longest_token * len(tokenizer.encode(text))
+    names = tokenizers.Tokenizer.from_file(str(request.getfixturevalue(kind) / "tokenizer.json")).get_vocab()
+    assert tokenizer.longest_token == len(max(names, key=len))

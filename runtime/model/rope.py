@@ -29,6 +29,8 @@ class RopeSpec:
     def __post_init__(self) -> None:
         if self.rotary_dim % 2 or len(self.inv_freq) != self.rotary_dim // 2:
             raise DecdecError("The rotary embedding is malformed", f"{self.rotary_dim} dimensions rotate")
+        if not all(map(math.isfinite, (*self.inv_freq, self.attention_factor))):
+            raise DecdecError("The rotary embedding is malformed", "a frequency or its factor is no number")
 
     def tables(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
         """cos and sin, float32 [length, rotary_dim / 2]."""
@@ -78,4 +80,8 @@ def _longrope(
     factor = parameters.get("attention_factor")
     if factor is None:
         factor = math.sqrt(1 + math.log(scale) / math.log(original)) if scale > 1 else 1.0
-    return inv_freq / torch.tensor(parameters["short_factor"], dtype=torch.float64), float(factor)
+    short = [float(each) for each in parameters["short_factor"]]
+    if len(short) != len(inv_freq):
+        why = f"short_factor has {len(short)} numbers for {len(inv_freq)} frequencies"
+        raise DecdecError("The rotary embedding is malformed", why)
+    return inv_freq / torch.tensor(short, dtype=torch.float64), float(factor)

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runtime import locations
+from runtime.store import ownership
 from runtime.store.move_record import ARRIVED, FOLDERS, LEAVING, STAGING
 
 # In a folder that a person chose other things may lie too, so no pattern is wider than our own names.
-_BIG = (*FOLDERS, "pulls", "locks", "logs", STAGING, LEAVING, ARRIVED)
+_BIG = (*FOLDERS, "locks", "logs", STAGING, LEAVING, ARRIVED)
 _SMALL = (
     *("settings.toml", "settings.json", "settings.bad", "settings.bad[0-9]*"),
     *("history.db", "history.db-wal", "history.db-shm", "history.db-journal", "history-[0-9]*.bad*"),
@@ -50,7 +51,7 @@ def _ours(folder: Path, names: tuple[str, ...], chosen: bool) -> list[Path]:
     """In a folder that a person chose what is ours; else the folder, which the platform gives to us alone."""
     if not chosen:
         return [folder] if folder.is_dir() else []
-    return sorted(path for name in names for path in folder.glob(name))
+    return sorted(ours for name in names for path in folder.glob(name) for ours in ownership.own(path))
 
 
 def _uninstalling() -> str:
@@ -62,7 +63,7 @@ def _uninstalling() -> str:
 
 def _deleting(paths: list[Path]) -> str:
     if os.name == "nt":
-        return "Remove-Item -Recurse " + ", ".join(_quoted(str(path)) for path in paths)
+        return "Remove-Item -Recurse -LiteralPath " + ", ".join(_quoted(str(path)) for path in paths)
     return shlex.join(["rm", "-r", *map(str, paths)])
 
 

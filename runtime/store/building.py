@@ -15,12 +15,11 @@ import msgspec
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
 from runtime.store import atomic, folders, integrity, manifest, settling
+from runtime.store.folders import IDENTITY
 from runtime.store.locks import exclusive
 from runtime.store.names import checked
 from runtime.store.oserrors import translated
 from runtime.store.records import ModelRecord, delete, open_folder
-
-IDENTITY = ".identity.json"
 
 
 @contextmanager
@@ -38,6 +37,7 @@ def building(
         staging = folders.staging(name)
         with translated(staging, f"Preparing the folder of {name}"):
             settling.recover(name)
+            _require_own(folders.final(name))
             _drop_foreign(staging, identity)
             staging.mkdir(parents=True, exist_ok=True)
             _drop_temporaries(staging)
@@ -79,6 +79,16 @@ def removed_meanwhile(staging: Path) -> DecdecError:
     return DecdecError(
         "The model is not whole", f"files in {staging} were removed meanwhile", "start it again"
     )
+
+
+def _require_own(final: Path) -> None:
+    """Refuse to put a model in the place of a folder that is somebody else's."""
+    if final.exists() and not folders.is_ours(final) and any(final.iterdir()):
+        raise DecdecError(
+            f"The model {final.name} cannot be made",
+            f"{final} is there and holds no model of this program",
+            "move that folder away",
+        )
 
 
 def _require_signed(staging: Path) -> None:

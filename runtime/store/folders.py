@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from runtime import locations
+from runtime.store import manifest
 
+# What a model's files were made from.
+IDENTITY = ".identity.json"
 _STAGING, _OLD, _REMOVED, _QUARANTINE = ".staging-", ".old-", ".removed-", ".quarantine"
 
 
@@ -64,8 +67,15 @@ def names() -> set[str]:
     }
 
 
+def is_ours(folder: Path) -> bool:
+    """Whether this program made a folder below the models folder: a chosen home may hold others."""
+    if folder.name.startswith((_STAGING, _OLD, _REMOVED)) or folder.name == _QUARANTINE:
+        return True
+    return any((folder / mark).exists() for mark in (IDENTITY, manifest.FILE_NAME))
+
+
 def _folders() -> list[Path]:
     try:
-        return [path for path in locations.models().iterdir() if path.is_dir()]
+        return [path for path in locations.models().iterdir() if path.is_dir() and is_ours(path)]
     except (FileNotFoundError, NotADirectoryError):
         return []

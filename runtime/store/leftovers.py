@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +13,7 @@ import msgspec
 from runtime import locations
 from runtime.errors import DecdecError
 from runtime.store import folders, manifest
-from runtime.store.building import IDENTITY
+from runtime.store.folders import IDENTITY
 from runtime.store.locks import exclusive
 from runtime.store.names import checked
 from runtime.store.oserrors import translated
@@ -50,13 +52,13 @@ def discard_half_made(name: str) -> int:
 
 
 def tree_bytes(folder: Path) -> int:
-    """Size of all files below a folder; files that vanish meanwhile do not count."""
+    """Size of all files below a folder; files and folders that vanish meanwhile do not count."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.lstat().st_size if path.is_file() else 0
-        except OSError:
-            continue
+    # Unlike Path.rglob, it goes on where a folder has gone before it was looked into.
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_size
     return total
 
 

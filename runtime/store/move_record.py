@@ -18,7 +18,7 @@ import msgspec
 from runtime.errors import DecdecError
 from runtime.store import atomic, in_use
 
-FOLDERS = ("models", "downloads", "profiles", "evaluations", "compiled")
+FOLDERS = ("models", "downloads", "profiles", "evaluations", "compiled", "pulls")
 STAGING = ".moving"
 LEAVING, ARRIVED = ".moving-to.json", ".moved-from.json"
 How = Literal["rename", "copy"]
@@ -90,13 +90,15 @@ def undo(source: Path, leaving: Leaving) -> None:
 
 def _end_killed(home: Path) -> None:
     source = Path(_read(home / ARRIVED, Arrived).source)
+    if not source.is_dir():
+        # Its disk is not there now; to lock there would make the folder where the disk belongs.
+        return
     with _alone(home, source):
         try:
             leaving = _read(source / LEAVING, Leaving)
         except OSError:
-            # It had ended but for its own record, or its disk is not there.
-            if source.is_dir():
-                (home / ARRIVED).unlink(missing_ok=True)
+            # It had ended but for its own record.
+            (home / ARRIVED).unlink(missing_ok=True)
             return
         if Path(leaving.target) == home:
             end(source, home, leaving.how)

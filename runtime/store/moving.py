@@ -12,7 +12,7 @@ from typing import BinaryIO
 from runtime import locations
 from runtime.errors import DecdecError
 from runtime.progress import JobContext
-from runtime.store import atomic, in_use, move_record
+from runtime.store import atomic, in_use, move_record, ownership
 from runtime.store.move_record import FOLDERS, STAGING, How, Leaving
 from runtime.store.oserrors import nearest_existing, translated
 from runtime.store.space import require_space
@@ -48,6 +48,8 @@ def require_possible(source: Path, target: Path) -> None:
         raise DecdecError(what, f"it and {source} lie within each other", "choose a folder elsewhere")
     if holds_models(target):
         raise DecdecError(what, "it holds models already", "choose an empty folder, or use that one as it is")
+    for name in FOLDERS:
+        ownership.require_alone(source / name, what)
     if not _same_disk(source, target):
         require_space(target, held_bytes(source) + SPARE)
 

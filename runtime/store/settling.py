@@ -20,7 +20,7 @@ def settle() -> None:
     Never raises: what is being worked on at this moment, or cannot be changed, stays as it is.
     """
     move_record.settle(locations.home())
-    for name in folders.unsettled():
+    for name in _unsettled():
         with contextlib.suppress(DecdecError, OSError), exclusive(f"model-{name}", f"Work on {name}"):
             recover(name)
     _sweep(locations.home())
@@ -36,8 +36,18 @@ def recover(name: str) -> None:
         os.rename(old, final)
         atomic.sync_folder(final.parent)
     for leftover in (old, removed):
-        if leftover.exists():
+        # A person may have laid a model elsewhere and a link here; what it leads to is theirs.
+        if leftover.is_symlink():
+            leftover.unlink()
+        elif leftover.exists():
             shutil.rmtree(leftover)
+
+
+def _unsettled() -> set[str]:
+    try:
+        return folders.unsettled()
+    except OSError:
+        return set()
 
 
 @cache

@@ -8,8 +8,9 @@ import pytest
 from runtime import locations, removal
 
 OURS = [
-    "models/m/a",
-    "downloads/d",
+    "models/m/manifest.json",
+    "models/.staging-n/weights",
+    "downloads/hub-owner--name/d",
     "locks/l",
     "logs/errors.log",
     "settings.toml",
@@ -57,10 +58,18 @@ def test_of_a_chosen_folder_only_what_is_ours_goes(home):
     assert of_what_it_keeps() == "there is nothing yet"
 
 
+def test_of_folders_with_everyday_names_what_others_keep_there_stays(home):
+    theirs = ["models/comfy/sd.ckpt", "downloads/thesis.pdf", "logs/captain.txt"]
+    fill(home, [*OURS, *theirs])
+    run_the_command()
+    left = {path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file()}
+    assert left == {*THEIRS, *theirs}
+
+
 def test_models_in_another_folder_go_too(home, tmp_path, monkeypatch):
     monkeypatch.setenv("DECDEC_CACHE", str(tmp_path / "big"))
     fill(home, ["settings.toml"])
-    fill(tmp_path / "big", ["models/m/a", "films/f"])
+    fill(tmp_path / "big", ["models/m/.identity.json", "films/f"])
     run_the_command()
     assert [path.name for path in (tmp_path / "big").iterdir()] == ["films"]
     assert not (home / "settings.toml").exists()

@@ -64,3 +64,26 @@ def test_nothing_is_discarded_under_somebody_who_works_on_it():
 
 def test_an_empty_store_has_none():
     assert leftovers() == []
+
+
+def strange(home):
+    folder = home / "models" / "comfy"
+    folder.mkdir(parents=True)
+    (folder / "sd.ckpt").write_bytes(b"x" * 50)
+    return folder / "sd.ckpt"
+
+
+def test_a_folder_of_somebody_else_is_no_model_and_is_never_deleted(home):
+    theirs = strange(home)
+    assert leftovers() == []
+    assert store.models() == []
+    with pytest.raises(DecdecError, match="no local model"):
+        store.remove("comfy")
+    with pytest.raises(DecdecError, match="holds no model of this program"), store.building("comfy"):
+        pass
+    assert theirs.exists()
+
+
+def test_an_empty_folder_is_in_nobody_s_way(home):
+    strange(home).unlink()
+    assert whole("comfy").name == "comfy"

@@ -10,7 +10,7 @@ import pytest
 from runtime import locations
 from runtime.errors import DecdecError, Interrupted
 from runtime.progress import JobContext
-from runtime.store import building, in_use, models, moving, publish
+from runtime.store import building, in_use, models, move_record, moving, publish
 from runtime.store.locks import exclusive
 
 
@@ -24,6 +24,8 @@ def source():
     (home / "profiles").mkdir()
     (home / "profiles" / "p.json").write_text("{}")
     (home / "profiles" / "link").symlink_to("p.json")
+    (home / "pulls").mkdir()
+    (home / "pulls" / "x.json").write_text("{}")
     (home / "settings.toml").write_text("theme = 'x'")
     (home / "models" / ".weights.bin.0123abcd.part").write_text("half")
     return home
@@ -214,3 +216,25 @@ def test_a_folder_that_cannot_be_locked_is_used_all_the_same(source, monkeypatch
     monkeypatch.setattr(in_use, "_place", None)
     monkeypatch.setattr(in_use, "_free_place", refuse)
     in_use.take_part()
+
+
+@pytest.mark.parametrize("name", ["models/comfy", "downloads/thesis"])
+def test_what_others_keep_in_the_chosen_folder_is_not_carried_off(source, tmp_path, name):
+    (source / name).mkdir(parents=True)
+    (source / "models" / ".DS_Store").write_text("x")
+    before = tree(source)
+    with pytest.raises(DecdecError, match=f"also holds {name.split('/')[1]}, which is not"):
+        go(source, tmp_path / "there")
+    assert tree(source) == before
+    assert not (tmp_path / "there").exists()
+
+
+def test_a_home_whose_old_disk_is_not_there_waits_for_it(tmp_path):
+    home, gone = tmp_path / "new", tmp_path / "not mounted"
+    move_record.atomic.write_json(home / move_record.ARRIVED, move_record.Arrived(str(gone)))
+    move_record.settle(home)
+    assert not gone.exists()
+    assert (home / move_record.ARRIVED).exists()
+    gone.mkdir()
+    move_record.settle(home)
+    assert not (home / move_record.ARRIVED).exists()

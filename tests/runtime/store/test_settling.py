@@ -115,3 +115,30 @@ def test_a_full_disk_is_left_without_a_record(model, home, tmp_path, monkeypatch
     monkeypatch.setattr(move_record.atomic, "write_json", full)
     move_record.begin(home, Leaving(str(tmp_path / "there"), "rename"))
     assert not (home / ".moving-to.json").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize("place", [folders.old, folders.removed])
+def test_a_link_that_stands_for_a_model_goes_and_what_it_leads_to_stays(model, tmp_path, place):
+    far = tmp_path / "big disk" / "m"
+    far.parent.mkdir()
+    os.rename(model.path, far)
+    os.symlink(far, model.path)
+    assert names() == ["m"]
+    os.rename(model.path, place("m"))
+    with store.building("m") as staging:
+        atomic.write_bytes(staging / "weights.bin", b"n" * 100)
+        store.publish("m", staging, {"source": "a test", "bits_per_weight": 6.4})
+    assert names() == ["m"]
+    assert not os.path.lexists(place("m"))
+    assert (far / "weights.bin").read_bytes() == b"w" * 100
+
+
+def test_a_folder_of_models_that_cannot_be_listed_is_told_in_a_sentence(model, monkeypatch):
+    def refused():
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(folders, "_folders", refused)
+    settling.settle()
+    with pytest.raises(DecdecError, match="Listing the local models"):
+        store.models()

@@ -57,7 +57,7 @@ class HubSource:
                 if folder is None:
                     raise
             else:
-                folder = hub_api.in_hub_cache(self.repo, listing.commit) or self._download(listing, ctx)
+                folder = hub_api.in_hub_cache(self.repo, listing) or self._download(listing, ctx)
             layout.check_folder(folder)
             self._commit = folder.name
             return folder
@@ -71,20 +71,26 @@ class HubSource:
         return kept_folder("hub", self.repo)
 
     def _already_here(self) -> Path | None:
-        """Our own whole copy, or the hub library's."""
+        """Our own whole copy, or the hub library's; of a commit whose files are not known, as it is there."""
         listing = self._listed_before()
         if listing is None:
             return hub_api.in_hub_cache(self.repo)
         folder = self._folder / listing.commit
-        whole = all(is_there(file, folder) for file in listing.files)
-        return folder if whole else hub_api.in_hub_cache(self.repo)
+        if all(is_there(file, folder) for file in listing.files):
+            return folder
+        if cached := hub_api.in_hub_cache(self.repo, listing):
+            return cached
+        other = hub_api.in_hub_cache(self.repo)
+        return other if other and other.name != listing.commit else None
 
     def _listed_before(self) -> Listing | None:
         """What an earlier run was fetching, or has fetched."""
         try:
-            return msgspec.json.decode((self._folder / _LISTING).read_bytes(), type=Listing)
+            listing = msgspec.json.decode((self._folder / _LISTING).read_bytes(), type=Listing)
         except (OSError, msgspec.DecodeError, ValueError, RecursionError):
             return None
+        # Names that differ in odd characters alone share a folder; case makes no other repository.
+        return listing if listing.repo.lower() in ("", self.repo.lower()) else None
 
     def _download(self, listing: Listing, ctx: JobContext) -> Path:
         folder = self._folder / listing.commit

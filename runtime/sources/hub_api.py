@@ -23,16 +23,18 @@ from runtime.download.http import Address, HttpTransport
 from runtime.download.limits import Limits
 from runtime.errors import DecdecError
 from runtime.sources import layout
+from runtime.store.records import has_size
 
 _MAX_DOCUMENT_BYTES = 32 << 20
 _TAG = re.compile(r'(?:W/)?"?([0-9a-f]{40}|[0-9a-f]{64})"?')
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """The files of one commit of a repository that make a model."""
+    """The files of one commit of a repository that make a model. `repo`: empty where older versions wrote."""
 
     commit: str
     files: tuple[RemoteFile, ...]
+    repo: str = ""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", self.commit):
@@ -84,10 +86,16 @@ def list_files(repo: str, tick: Callable[[], None]) -> Listing:
         return _listing(ask(address, f"Asking for {repo}", tick), repo)
 
 
-def ask(address: Address, doing: str, tick: Callable[[], None], limits: Limits = PATIENCE) -> Document:
-    """A document of the hub. Raises as `read_document`."""
+def ask(
+    address: Address,
+    doing: str,
+    tick: Callable[[], None],
+    limits: Limits = PATIENCE,
+    most: int = _MAX_DOCUMENT_BYTES,
+) -> Document:
+    """A document of the hub, of at most `most` bytes. Raises as `read_document`."""
     try:
-        return read_document(address, doing, tick, _MAX_DOCUMENT_BYTES, limits=limits)
+        return read_document(address, doing, tick, most, limits=limits)
     except UnreachableError as error:
         fix = "check the network and HF_ENDPOINT; models that are already here work offline"
         raise UnreachableError(error.what, error.why, fix) from error
@@ -104,17 +112,22 @@ def transport(repo: str, commit: str) -> HttpTransport:
     return HttpTransport(address)
 
 
-def in_hub_cache(repo: str, commit: str | None = None) -> Path | None:
-    """The folder of a whole model in the hub library's own cache; no commit: the one it knows as main."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
+def in_hub_cache(repo: str, listing: Listing | None = None) -> Path | None:
+    """The folder of a model in the hub library's own cache, where every listed file is there with its size.
 
+    No listing: of the commit that it knows as main, as whole as can be told.
+    """
+    from huggingface_hub import snapshot_download
+
+    commit, files = (listing.commit, listing.files) if listing else (None, ())
+    # Another program may have fetched no more than the weights; what we would not fetch may be missing.
+    names = [file.name for file in files] or None
     try:
-        folder = Path(snapshot_download(repo, revision=commit, local_files_only=True))
-        layout.check_folder(folder)
-    except (LocalEntryNotFoundError, DecdecError):
+        found = snapshot_download(repo, revision=commit, allow_patterns=names, local_files_only=True)
+        layout.check_folder(Path(found))
+    except (OSError, ValueError, DecdecError):  # a ValueError for names that the library does not accept
         return None
-    return folder
+    return Path(found) if all(has_size(Path(found, file.name), file.bytes) for file in files) else None
 
 
 @contextmanager
@@ -131,17 +144,28 @@ def explained(repo: str) -> Iterator[None]:
 def settings(what_is_missing: str) -> Hub:
     """The hub as the environment names it; UnreachableError in its offline mode."""
     # Not the library's own headers: making them asks the hub for a list of programs that it counts.
-    from huggingface_hub import constants, get_token
+    from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
         fix = "unset it; models that are here work offline"
         raise UnreachableError(what_is_missing, "HF_HUB_OFFLINE is set", fix)
-    token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
+    token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else _token()
     if token is None:
         return Hub(constants.ENDPOINT)
     if not re.fullmatch(r"[!-~]+", token):
         raise DecdecError("HF_TOKEN cannot be used", "it holds characters that no token has", "set it anew")
     return Hub(constants.ENDPOINT, {"Authorization": f"Bearer {token}"})
+
+
+def _token() -> str | None:
+    """The token of the environment, or the one that was saved on this machine."""
+    from huggingface_hub import constants, get_token
+
+    try:
+        return get_token()
+    except (OSError, ValueError) as error:  # a ValueError for what is no text
+        why = f"{constants.HF_TOKEN_PATH} cannot be read as text"
+        raise DecdecError("The hub's token cannot be used", why, "delete it, or set HF_TOKEN") from error
 
 
 def _explain(error: StatusError, repo: str) -> DecdecError:
@@ -169,7 +193,7 @@ def _listing(document: Document, repo: str) -> Listing:
     found = [_remote_file(sibling) for sibling in info.siblings if sibling.rfilename in chosen]
     files = msgspec.convert(sorted(found, key=lambda file: str(file["name"])), tuple[RemoteFile, ...])
     check_distinct(files, repo)
-    return msgspec.convert({"commit": info.sha, "files": files}, Listing)
+    return msgspec.convert({"commit": info.sha, "files": files, "repo": repo}, Listing)
 
 
 def _remote_file(sibling: _Sibling) -> dict[str, str | int | None]:

@@ -61,7 +61,7 @@ def test_what_is_there_is_kept_and_the_next_start_fetches_the_rest(tmp_path, mon
 def test_a_hub_s_model_that_is_too_large_is_refused_before_the_first_byte(home, monkeypatch):
     files = (RemoteFile("config.json", 2), RemoteFile("model.safetensors", 10**17))
     monkeypatch.setattr(hub.hub_api, "list_files", lambda repo, tick: Listing("c0ffee", files))
-    monkeypatch.setattr(hub.hub_api, "in_hub_cache", lambda repo, commit=None: None)
+    monkeypatch.setattr(hub.hub_api, "in_hub_cache", lambda repo, listing=None: None)
     monkeypatch.setattr(hub.hub_api, "transport", lambda *of: pytest.fail("something was asked for"))
     with pytest.raises(DecdecError) as caught:
         hub.HubSource("o--m", "o/m", "o/m").fetch(JobContext.silent())

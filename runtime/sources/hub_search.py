@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LIMIT = 50
 _LIMITS = Limits(tries=1, answer_s=15.0)
+# Many times what a hub sends of so many models; one document of a hub's lists may be larger.
+_MAX_BYTES = 2 << 20
 _TASK = "text-generation"
 _FIELDS = ("config", "downloads", "gated", "library_name", "pipeline_tag", "safetensors", "tags")
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
@@ -33,6 +35,7 @@ _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0
 _QUANTISED_TAGS = frozenset(
     {"4-bit", "8-bit", "awq", "gptq", "bitsandbytes", "compressed-tensors", "fp8", "mlx"}
 )
+_BITS = re.compile(r"\D*(\d{1,3})(?!\d)", re.ASCII)
 _ADAPTERS = frozenset({"peft", "adapter-transformers"})
 
 
@@ -94,8 +97,10 @@ def is_usable(info: ModelInfo) -> bool:
 
 def weight_bytes(parameters: Mapping[str, int]) -> int:
     """Bytes of weights counted by their type as safetensors spells it: BF16, F8_E4M3, I32."""
-    bits = {dtype: re.search(r"\d+", dtype) for dtype in parameters}
-    return sum(count * int(found[0]) // 8 for dtype, count in parameters.items() if (found := bits[dtype]))
+    # What comes from a hub may be anything: a text by a number of bits would be as many texts.
+    counts = msgspec.convert(parameters, dict[str, int])
+    bits = {dtype: _BITS.match(dtype) for dtype in counts}
+    return sum(count * int(found[1]) // 8 for dtype, count in counts.items() if (found := bits[dtype]))
 
 
 def _ask(words: str, ctx: JobContext) -> tuple[str, list[ModelInfo]]:
@@ -106,7 +111,7 @@ def _ask(words: str, ctx: JobContext) -> tuple[str, list[ModelInfo]]:
     params = {"search": words, "pipeline_tag": _TASK, "filter": "safetensors", "sort": "downloads"}
     query = urlencode({**params, "limit": LIMIT, "expand": _FIELDS}, doseq=True)
     address = Address(f"{hub.url}/api/models?{query}", hub.headers, server=hub.shown)
-    document = hub_api.ask(address, "The search", ctx.check, _LIMITS)
+    document = hub_api.ask(address, "The search", ctx.check, _LIMITS, _MAX_BYTES)
     listed = msgspec.json.decode(document.body, type=list[dict[str, Any]])
     return hub.shown, [ModelInfo(**{"siblings": None, **item}) for item in listed[:LIMIT]]
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from runtime.sources.hub_search import weight_bytes
@@ -20,6 +21,8 @@ try:
 except DecdecError as error:
     print(json.dumps({"error": error.sentence, "torch": "torch" in sys.modules}))
 """
+
+MULTIPLIED = search_hub.entry("a/qwen", parameters={"I250": "xxxx"})
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +93,10 @@ def test_gated_is_told(search):
         ({}, b"<html>log in</html>", ["could not be understood", "HF_ENDPOINT"]),
         ({}, b'{"error": "no"}', ["could not be understood"]),
         ({}, b'[{"id": "a/b", "config": []}, 3]', ["could not be understood"]),
+        ({}, json.dumps([MULTIPLIED]).encode(), ["could not be understood"]),
+        ({}, b"[" + b" " * (2 << 20) + b"]", ["The search failed", "sent more than 2097152 bytes"]),
     ],
-    ids=["offline", "unreachable", "broken", "refused", "html", "no list", "no models"],
+    ids=["offline", "unreachable", "broken", "refused", "html", "no list", "no models", "texts", "endless"],
 )
 def test_every_failure_is_one_sentence(search, environment, answer, words):
     failed = search("qwen", answer, **environment)
@@ -107,7 +112,21 @@ def test_nothing_to_search(search, server):
 
 @pytest.mark.parametrize(
     ("parameters", "expected"),
-    [({"BF16": 3, "F32": 2}, 14), ({"F8_E4M3": 5}, 5), ({"I64": 1, "U8": 1}, 9), ({"odd": 7}, 0), ({}, 0)],
+    [
+        ({"BF16": 3, "F32": 2}, 14),
+        ({"F8_E4M3": 5}, 5),
+        ({"I64": 1, "U8": 1}, 9),
+        ({"odd": 7}, 0),
+        ({"I1000": 7}, 0),
+        ({"I" + "9" * 10_000: 7}, 0),
+        ({}, 0),
+    ],
 )
 def test_bytes_by_type(parameters, expected):
     assert weight_bytes(parameters) == expected
+
+
+@pytest.mark.parametrize("count", ["xxxx", [0], 1.5, None, True])
+def test_a_count_that_is_none_is_not_multiplied(count):
+    with pytest.raises(msgspec.ValidationError):
+        weight_bytes({"I250": count})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from app.library.rows import LeftoverRow, ReadyRow
 from runtime import store
 from runtime.errors import DecdecError
 from runtime.sources import resolve
-from runtime.sources.kept import remove_kept
+from runtime.sources.kept import alone_with, delete_kept
 from runtime.sources.recorded import kept_of
 from runtime.store.leftovers import discard_half_made, half_made_bytes, tree_bytes
 
@@ -32,9 +33,7 @@ def sizes(row: ReadyRow | LeftoverRow) -> Sizes:
 
 def remove(row: ReadyRow | LeftoverRow, download: bool) -> int:
     """Delete a model, with `download` what was fetched for it too; gives the bytes freed. DecdecError."""
-    folder = _download(row) if download else None
-    freed = store.remove(row.name)
-    return freed + (remove_kept(folder) if folder else 0)
+    return _with_download(lambda: store.remove(row.name), _download(row) if download else None)
 
 
 def bytes_of_pull(pull: Pull) -> int:
@@ -45,9 +44,15 @@ def bytes_of_pull(pull: Pull) -> int:
 
 def discard(pull: Pull) -> int:
     """Delete what a pull has brought and made; a whole model of that name stays. Raises DecdecError."""
-    folder = _kept_for(pull)
-    freed = discard_half_made(pull.name)
-    return freed + (remove_kept(folder) if folder else 0)
+    return _with_download(lambda: discard_half_made(pull.name), _kept_for(pull))
+
+
+def _with_download(removed: Callable[[], int], folder: Path | None) -> int:
+    """Nothing goes while another instance fetches into the folder: what is there would be lost to it."""
+    if folder is None:
+        return removed()
+    with alone_with(folder):
+        return removed() + delete_kept(folder)
 
 
 def _download(row: ReadyRow | LeftoverRow) -> Path | None:

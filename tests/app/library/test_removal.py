@@ -8,6 +8,7 @@ from app.library.rows import LeftoverRow, ReadyRow, Shelf, View, sections
 from runtime import store
 from runtime.errors import DecdecError
 from runtime.sources import resolve
+from runtime.store.locks import exclusive
 from tests.app.conftest import MODEL
 
 
@@ -63,6 +64,33 @@ def test_a_pull_that_is_cancelled_leaves_nothing_of_its_own(tmp_path):
     assert removal.bytes_of_pull(pull) == 35
     assert removal.discard(pull) == 35
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("what", ["download", "half-made"])
+def test_a_pull_that_another_instance_works_on_is_left_alone(what):
+    folder = resolve("owner/m")._folder
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors.partial").write_bytes(b"x" * 30)
+    with store.building("owner--m") as staging:
+        (staging / "part").write_bytes(b"x" * 5)
+    pull, lock = (
+        Pull("owner--m", "owner/m"),
+        {"download": f"download-{folder.name}"}.get(what, "model-owner--m"),
+    )
+    with exclusive(lock, "Work"), pytest.raises(DecdecError, match=r"already going on.*holds its lock"):
+        removal.discard(pull)
+    assert removal.bytes_of_pull(pull) == 35
+    assert removal.discard(pull) == 35
+
+
+def test_a_model_whose_download_another_instance_works_on_is_left_alone(row):
+    with (
+        exclusive(f"download-{resolve(MODEL)._folder.name}", "Work"),
+        pytest.raises(DecdecError, match="already going on"),
+    ):
+        removal.remove(row, True)
+    assert removal.sizes(row) == removal.Sizes(100, 40)
+    assert store.find(MODEL)
 
 
 def test_a_users_own_file_is_never_deleted(tmp_path):

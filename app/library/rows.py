@@ -210,19 +210,24 @@ def _offer(entry: CatalogueEntry, here: Collection[str], room: Room | None) -> O
 def _hub(view: View, here: set[str], taken: set[str]) -> tuple[str, list[Row]]:
     """What a hub found for these very words, and the repository that they name."""
     found = view.found if view.found and view.found.words == view.words.strip() else None
-    offers = [_found(model, here) for model in found.models] if found else []
+    models = found.models if found else ()
+    offers = [offer for model in models if (offer := _found(model, here)) is not None]
+    left_out = (found.left_out if found else 0) + len(models) - len(offers)
     words = view.words.strip()
     if _REPO.fullmatch(words) and words.lower() not in {offer.source.lower() for offer in offers}:
         offers.insert(0, _typed(words, here))
     rows: list[Row] = [offer for offer in offers if offer.name.lower() not in taken]
-    title = f"On the hub, {len(rows)} for “{words}”" if found else "On the hub"
-    if found and found.left_out:
-        title += f"; {found.left_out} more cannot be used here"
+    more = f"; {left_out} more cannot be used here" if left_out else ""
+    title = f"On the hub, {len(rows)} for “{words}”{more}" if found else "On the hub"
     return title, rows
 
 
-def _found(model: FoundModel, here: set[str]) -> OfferRow:
-    name = repo_name(model.repo)
+def _found(model: FoundModel, here: set[str]) -> OfferRow | None:
+    """None where no folder may have the name, as con.x may not on Windows: a hub allows more than a disk."""
+    try:
+        name = repo_name(model.repo)
+    except DecdecError:
+        return None
     return OfferRow(
         origin="hub",
         label=model.repo,

@@ -99,6 +99,15 @@ def test_what_the_hub_found():
     assert not any("hub" in title for title in shown(words="other", found=found)), "an answer to other words"
 
 
+def test_what_the_hub_found_under_a_name_that_no_folder_may_have_is_left_out():
+    models = (FoundModel("con.x/y"), FoundModel("owner/y"), FoundModel("AUX/y"), FoundModel("nul.a/y"))
+    listed = shown(words="y", found=Found("y", "http://hub", models, 2))
+    title = "On the hub, 2 for “y”; 4 more cannot be used here"
+    assert [row.name for row in listed[title]] == ["owner--y", "AUX--y"], "a folder may be called AUX--y"
+    listed = shown(words="y", found=Found("y", "http://hub", models[:1]))
+    assert not any("hub" in title for title in listed)
+
+
 def test_a_whole_name_is_offered_without_any_hub():
     (row,) = shown(words="Owner/Model-7B")["On the hub"]
     assert row == OfferRow("typed", "Owner/Model-7B", "Owner--Model-7B", "Owner/Model-7B")

@@ -45,12 +45,12 @@ def forget(pull: Pull) -> None:
 def unfinished() -> list[Pull]:
     """What earlier runs have not finished, by name; files that cannot be understood are no pulls."""
     try:
-        paths = sorted(locations.pulls().glob("*.json"))
+        paths = sorted(path for path in locations.pulls().glob("*.json") if path.is_file())
     except OSError:
         return []
     found = []
     for path in paths:
-        with contextlib.suppress(OSError, msgspec.DecodeError, ValueError):
+        with contextlib.suppress(OSError, msgspec.DecodeError, ValueError, RecursionError):
             with path.open("rb") as file:
                 kept = msgspec.json.decode(file.read(MAX_BYTES), type=_Kept)
             found.append(Pull(kept.name, kept.source, PullState.PAUSED))

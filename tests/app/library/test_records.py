@@ -1,6 +1,7 @@
 """Unfinished pulls survive the program's end."""
 
 import json
+import os
 
 import pytest
 
@@ -22,12 +23,31 @@ def test_kept_forgotten_and_found():
     assert [p.name for p in records.unfinished()] == ["a.1"]
 
 
+DEEP = b'{"name": "x", "source": "y", "z": ' + b"[" * 30_000 + b"]" * 30_000 + b"}"
+
+
 @pytest.mark.parametrize(
-    "content", [b"{", b"[]", b'{"name": "../x", "source": "y"}', b'{"name": "x"}', b"\xff\x00", b""]
+    "content",
+    [
+        b"{",
+        b"[]",
+        b'{"name": "../x", "source": "y"}',
+        b'{"name": "x"}',
+        b"\xff\x00",
+        b"",
+        pytest.param(DEEP, id="deep"),
+    ],
 )
 def test_files_that_are_none_are_passed_over(home, content):
     records.keep(Pull("good", "owner/good"))
     (locations.pulls() / "bad.json").write_bytes(content)
+    assert [p.name for p in records.unfinished()] == ["good"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
+def test_a_pipe_is_not_waited_for(home):
+    records.keep(Pull("good", "owner/good"))
+    os.mkfifo(locations.pulls() / "bad.json")
     assert [p.name for p in records.unfinished()] == ["good"]
 
 

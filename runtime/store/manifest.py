@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Annotated, Any
@@ -18,6 +19,10 @@ from runtime.store.oserrors import translated
 FILE_NAME = "manifest.json"
 FORMAT = 1
 MAX_BYTES = 8 << 20
+# Far above any real model's; headers weigh much in a tiny one.
+MAX_BITS = 1 << 10
+# A pipe where a file should be would keep its reader waiting for ever; Windows has no such pipes in folders.
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 _BASE = re.compile(r"[a-z0-9][a-z0-9.]{0,31}")
 
 
@@ -45,8 +50,9 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("its list of files is empty or leaves the model's folder")
         if not isinstance(self.record.get("source"), str):
             raise ValueError("its record does not say the source")
-        if not isinstance(self.record.get("bits_per_weight"), int | float):
-            raise ValueError("its record does not say bits_per_weight")
+        bits = self.record.get("bits_per_weight")
+        if not isinstance(bits, int | float) or not 0 <= bits <= MAX_BITS:
+            raise ValueError(f"its record does not say bits_per_weight, a number from 0 to {MAX_BITS}")
         if not _are_bases(self.record.get("bases", [])):
             raise ValueError("its record names bases that cannot be")
 
@@ -59,9 +65,9 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read(folder: Path) -> Manifest:
     """The manifest of a model's folder; raises DecdecError when it is missing or not to be trusted."""
     path = folder / FILE_NAME
-    with translated(path, f"Reading the model {folder.name}"), path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
     try:
+        with translated(path, f"Reading the model {folder.name}"):
+            content = _content(path)
         if len(content) > MAX_BYTES:
             raise ValueError("it is absurdly large")
         return msgspec.json.decode(content, type=Manifest)
@@ -84,6 +90,14 @@ def contents(folder: Path) -> list[str]:
     """Relative POSIX paths of a model's files: neither manifest nor hidden files of the store's own."""
     found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return sorted(path.as_posix() for path in found if path.as_posix() != FILE_NAME and not _is_hidden(path))
+
+
+def _content(path: Path) -> bytes:
+    """A regular file's bytes, at most one more than a manifest may have."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _AT_ONCE)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is no regular file")
+        return file.read(MAX_BYTES + 1)
 
 
 def _entry(path: Path, on_piece: Callable[[int], None]) -> FileEntry:

@@ -91,7 +91,13 @@ def _remove_whole(name: str) -> int:
 
 
 def delete(folder: Path) -> int:
-    """Remove a folder of the store; gives the bytes its files had. Raises OSError."""
+    """Remove a folder of the store; gives the bytes its files had. Raises OSError.
+
+    Of a link to a folder only the link goes, which frees nothing: what it leads to was put there by a person.
+    """
+    if folder.is_symlink():
+        folder.unlink()
+        return 0
     size = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
     shutil.rmtree(folder)
     return size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -10,7 +11,8 @@ import pytest
 
 from runtime import store
 from runtime.errors import DecdecError
-from runtime.store import atomic, folders
+from runtime.store import atomic, folders, records
+from runtime.store.leftovers import leftovers
 
 ENTRY = {"bytes": 2, "sha256": "0" * 64}
 GOOD = {"format": 1, "record": {"source": "x", "bits_per_weight": 4}, "files": {"config.json": ENTRY}}
@@ -51,6 +53,8 @@ def test_lookup_forgives_case_and_offers_near_names(home):
         {"files": {"config.json": {"bytes": -1, "sha256": "0" * 64}}},
         {"files": {"config.json": {"bytes": 2, "sha256": "short"}}},
         {"record": {"source": "x", "bits_per_weight": "many"}},
+        {"record": {"source": "x", "bits_per_weight": -0.5}},
+        pytest.param({"record": {"source": "x", "bits_per_weight": 10**400}}, id="no float"),
         {"surprise": 1},
     ],
 )
@@ -59,10 +63,44 @@ def test_hostile_manifests_are_refused_and_not_listed(home, changes):
     assert [m.name for m in store.models()] == ["tiny"]
     put(home, **changes)
     assert store.models() == []
+    assert [(left.name, left.state) for left in leftovers()] == [("tiny", "damaged")]
     with pytest.raises(DecdecError, match="damaged"):
         store.find("tiny")
     (folder / "manifest.json").write_bytes(b"\xff{")
     assert store.models() == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
+def test_a_pipe_as_manifest_is_not_waited_for(home):
+    (put(home) / "manifest.json").unlink()
+    os.mkfifo(home / "models" / "tiny" / "manifest.json")
+    assert store.models() == []
+    with pytest.raises(DecdecError, match=r"manifest\.json is damaged: it is no regular file"):
+        store.find("tiny")
+
+
+def linked(home, tmp_path):
+    elsewhere = tmp_path / "big disk" / "tiny"
+    elsewhere.parent.mkdir()
+    put(home).rename(elsewhere)
+    (home / "models" / "tiny").symlink_to(elsewhere, target_is_directory=True)
+    return elsewhere
+
+
+def test_of_a_link_to_a_model_only_the_link_goes(home, tmp_path):
+    elsewhere = linked(home, tmp_path)
+    assert [m.name for m in store.models()] == ["tiny"]
+    assert store.remove("tiny") == 0
+    assert os.listdir(home / "models") == []
+    assert (elsewhere / "config.json").read_bytes() == b"{}"
+    assert put(home).is_dir(), "its name is free again"
+
+
+def test_a_link_is_deleted_even_where_it_leads_nowhere(home, tmp_path):
+    elsewhere = linked(home, tmp_path)
+    elsewhere.rename(tmp_path / "gone")
+    assert records.delete(home / "models" / "tiny") == 0
+    assert os.listdir(home / "models") == []
 
 
 def test_remove_takes_everything_of_a_model_and_nothing_else(home):

@@ -96,13 +96,21 @@ def sync_tree(folder: Path) -> None:
         sync_folder(path)
 
 
+def process_exists(number: int) -> bool:
+    """Whether a process of this machine has that number; one too large for the system is nobody's."""
+    import psutil  # there is hardly ever anything to ask it about
+
+    try:
+        return psutil.pid_exists(number)
+    except OverflowError:
+        return False
+
+
 def _is_orphan(name: str) -> bool:
     writer = _WRITER.search(name)
     if writer is None or writer[1] != _host():
         return False
-    import psutil  # there is hardly ever anything to ask it about
-
-    return not psutil.pid_exists(int(writer[2]))
+    return not process_exists(int(writer[2]))
 
 
 @cache

@@ -11,6 +11,7 @@ from pathlib import Path
 from runtime import locations
 from runtime.errors import DecdecError
 from runtime.store import in_use
+from runtime.store.atomic import process_exists
 from runtime.store.oserrors import translated
 
 
@@ -50,10 +51,8 @@ def _sign(path: Path) -> None:
 
 def _process(path: Path) -> str:
     """Who holds a lock, in words; empty where that is not known."""
-    import psutil
-
     try:
         pid = int(path.with_suffix(".pid").read_text())
     except (OSError, ValueError):
         return ""
-    return f" (process {pid})" if psutil.pid_exists(pid) else ""
+    return f" (process {pid})" if process_exists(pid) else ""

@@ -17,9 +17,11 @@ from runtime.sources import index_pip
 _MAX_BYTES = 1 << 20
 _OPTIONS = ["--dry-run", "--no-deps", "--ignore-installed", "--only-binary", ":all:", "--no-cache-dir"]
 # Where an index has no metadata beside its wheels, and with an old pip, the answer is the request that pip is
-# heard to make for the wheel itself.
+# heard to make for the wheel itself. It is looked for again and again, so no text may make that slow.
 _REQUEST = re.compile(
-    r"\b(https?://[\w.-]+:\d+) \"GET (\S+\.whl(?:\?\S*)?) HTTP/[\d.]+\" (?:200|30[12378])\b", re.ASCII
+    r"\b(https?://[\w.-]{1,255}:\d{1,5}) \"GET ([^\s?]{1,4000}\.whl(?:\?\S{0,4000})?)"
+    r" HTTP/[\d.]{1,9}\" (?:200|30[12378])\b",
+    re.ASCII,
 )
 _USUAL_PORT = re.compile(r"^(http(?=\S*:80$)|https(?=\S*:443$))(\S+):\d+$")
 

@@ -109,7 +109,7 @@ def failure(requirement: str, text: str, folder: Path) -> DecdecError:
     for pattern, why, fix in _REASONS:
         if pattern.search(text):
             return DecdecError(f"{doing} failed", why, fix)
-    errors = re.findall(r"^\s*ERROR: (.+)$", text, re.MULTILINE)
+    errors = re.findall(r"^[ \t]*ERROR: (.+)$", text, re.MULTILINE)
     why = _SECRETS.sub("", errors[-1])[:300] if errors else "pip gave no reason"
     return DecdecError(f"{doing} failed", why, _INDEX_SETTINGS)
 

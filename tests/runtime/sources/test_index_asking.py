@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -65,6 +66,10 @@ def test_the_report_is_believed_where_the_address_is_one_for_us(pip_says, tmp_pa
             Location(f"https://host/{FILE}", HASH),
         ),
         (
+            f'https://host:443 "GET /{FILE}?of=a.whl?b HTTP/1.1" 200 1',
+            Location(f"https://host/{FILE}?of=a.whl?b"),
+        ),
+        (
             f'https://host:443 "GET /{FILE} HTTP/1.1" 302 0\n'
             f'https://other:443 "GET /{FILE}?key=1 HTTP/1.1" 200 1',
             Location(f"https://host/{FILE}"),
@@ -77,6 +82,23 @@ def test_the_report_is_believed_where_the_address_is_one_for_us(pip_says, tmp_pa
 def test_pip_s_request_for_the_wheel_is_overheard(pip_says, tmp_path, said, found):
     pip_says(said)
     assert index_asking.ask("t==1.0", tmp_path, SILENT) == found
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'https://host:443 "GET /' + ".whl?" * 50_000,
+        'https://host:443 "GET /' + ".whl" * 60_000 + ' HTTP/1.1" 404',
+        "http://" * 35_000,
+        "http://" + "a" * 250_000,
+        ('http://a:1 "GET /' + ".whl?" * 790 + "\n") * 60,
+    ],
+)
+def test_no_long_line_of_an_index_makes_listening_slow(pip_says, tmp_path, said):
+    pip_says(said)
+    began = time.thread_time()
+    assert index_asking.ask("t==1.0", tmp_path, SILENT) is None
+    assert time.thread_time() - began < 0.5
 
 
 def test_an_index_that_has_it_not_is_an_answer_and_another_failure_is_none(pip_says, tmp_path):

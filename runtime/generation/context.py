@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,8 +17,6 @@ from runtime.text import Prompt, PromptBuilder
 # dropping a little every turn would compute the whole prompt anew every turn.
 ANSWER_TOKENS = 256
 FREED_SHARE = 4
-# Characters that normalisers join into one, at most: composing letters and their marks.
-COMPOSED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +50,16 @@ class ContextWindow:
         return Fitted(prompt, dropped)
 
     def _hopeless(self, head: list[Message], turns: list[Message]) -> int:
-        """How many cannot stay by their length alone: megabytes take seconds to cut into tokens."""
-        most = self._limit * self._builder.longest_token * COMPOSED - _characters(head)
-        if _characters(turns) <= most:
+        """How many cannot stay whatever they are cut into: to cut megabytes takes seconds."""
+        least = [self._builder.least_tokens(message.content) for message in turns]
+        behind = [*itertools.accumulate(reversed(least))][::-1]
+        above = sum(self._builder.least_tokens(message.content) for message in head)
+        if above + sum(least) <= self._limit:
             return 0
-        starts = _questions(turns, 0)
-        last = turns[starts[-1] :] if starts else turns
-        if _characters(last) > most:
-            raise _too_long(_characters([*head, *last]), "characters", self._limit)
-        behind = [*itertools.accumulate(len(message.content) for message in reversed(turns))][::-1]
-        return next(start for start in starts if behind[start] <= most)
+        starts = _questions(turns, 0) or [0]
+        if (wanted := above + sum(least[starts[-1] :])) > self._limit:
+            raise _too_long(f"at least {math.ceil(wanted)}", self._limit)
+        return next(start for start in starts if above + behind[start] <= self._limit)
 
     def _shorten(
         self, head: list[Message], turns: list[Message], dropped: int, prompt: Prompt, wanted: int
@@ -81,7 +80,7 @@ class ContextWindow:
             else:
                 low, step = at + 1, 0
         if len(prompt.ids) >= self._limit:
-            raise _too_long(len(prompt.ids), "tokens", self._limit)
+            raise _too_long(str(len(prompt.ids)), self._limit)
         return prompt, dropped
 
 
@@ -105,13 +104,9 @@ def _questions(turns: list[Message], after: int) -> list[int]:
     return [at for at, message in enumerate(turns) if message.role == "user" and at > after]
 
 
-def _characters(messages: Sequence[Message]) -> int:
-    return sum(len(message.content) for message in messages)
-
-
-def _too_long(length: int, what: str, limit: int) -> DecdecError:
+def _too_long(tokens: str, limit: int) -> DecdecError:
     return DecdecError(
         "The question does not fit",
-        f"with the system prompt it has {length} {what} and the context holds {limit} tokens",
+        f"with the system prompt it has {tokens} tokens and the context holds {limit}",
         "shorten it, or load the model with a larger context (--context N)",
     )

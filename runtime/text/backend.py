@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -76,20 +76,25 @@ class Backend:
 
     def encode(self, text: str, *, plain: bool = False) -> list[int]:
         """Ids of a text, nothing added. `plain`: tokens marked special are text like any other."""
-        self._library.encode_special_tokens = plain
-        if len(text) <= SHORT_TEXT:
-            return self._encoded(text)
-        return self._within_time(lambda: self._encoded(text), len(text))
+        return self.encode_all([text], plain=plain)[0]
 
-    def _encoded(self, text: str) -> list[int]:
+    def encode_all(self, texts: Sequence[str], *, plain: bool = False) -> list[list[int]]:
+        """Ids of several texts, each by itself, within the time of one as long as all."""
+        self._library.encode_special_tokens = plain
+        length = sum(map(len, texts))
+        if length <= SHORT_TEXT:
+            return self._encoded(texts)
+        return self._within_time(lambda: self._encoded(texts), length)
+
+    def _encoded(self, texts: Sequence[str]) -> list[list[int]]:
         # Unlike `encode`, the call for several texts lets other threads run.
         with self._refusing():
-            return list(self._library.encode_batch([text], add_special_tokens=False)[0].ids)
+            return [list(each.ids) for each in self._library.encode_batch(texts, add_special_tokens=False)]
 
-    def _within_time(self, work: Callable[[], list[int]], length: int) -> list[int]:
+    def _within_time(self, work: Callable[[], list[list[int]]], length: int) -> list[list[int]]:
         if self._left_behind:
             raise self._too_slow()
-        result: list[list[int] | BaseException] = []
+        result: list[list[list[int]] | BaseException] = []
 
         def run() -> None:
             try:

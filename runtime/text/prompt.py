@@ -17,6 +17,8 @@ from runtime.text.tokenizer import VISIBLE, Tokenizer
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
 _MARKS = re.compile(f"[{_OPEN}{_CLOSE}]")
 THINK_OPENING = "<think>"
+# Characters that normalisers join into one, at most: composing letters and their marks.
+COMPOSED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,10 @@ class PromptBuilder:
         """Stop strings that belong to the template."""
         return self._template.stops
 
-    @property
-    def longest_token(self) -> int:
-        """Characters of the tokenizer's longest token."""
-        return self._tokenizer.longest_token
+    def least_tokens(self, text: str) -> float:
+        """At least so many tokens a message has, found without cutting it."""
+        controls = sum(1 for _ in self._tokenizer.control_pattern.finditer(text))
+        return max(len(text) / (self._tokenizer.longest_token * COMPOSED), controls)
 
     def build(self, messages: Sequence[Message]) -> Prompt:
         """A last message of the assistant is an answer that is to go on.
@@ -108,11 +110,17 @@ class PromptBuilder:
         `inner`: the text follows other text.
         """
         first, *pieces = self._marked_tokens.split(text)
-        ids = self._tokenizer.encode_inner(first, plain=False) if inner else self._tokenizer.encode(first)
-        for at, piece in enumerate(pieces):
-            if piece:
-                ids += self._tokenizer.encode_inner(piece, plain=at % 2 == 0)
-        return ids
+        ids = self._inner([first], plain=False)[0] if inner else self._tokenizer.encode(first)
+        plain, written = (
+            iter(self._inner(pieces[::2], plain=True)),
+            iter(self._inner(pieces[1::2], plain=False)),
+        )
+        return [*ids, *(id for at in range(len(pieces)) for id in next(written if at % 2 else plain))]
+
+    def _inner(self, pieces: Sequence[str | None], plain: bool) -> list[list[int]]:
+        """Ids of each piece, all at once: a pasted log may hold thousands of control tokens."""
+        found = iter(self._tokenizer.encode_inner([piece for piece in pieces if piece], plain=plain))
+        return [next(found) if piece else [] for piece in pieces]
 
     @cached_property
     def _marked_tokens(self) -> re.Pattern[str]:

@@ -7,7 +7,7 @@ are the tokens marked special, and added tokens that the chat template writes or
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -92,11 +92,14 @@ class Tokenizer:
         """Ids of a person's text: no control token can come out of it."""
         return self._backend.encode(text, plain=True)
 
-    def encode_inner(self, text: str, *, plain: bool) -> list[int]:
-        """Ids of a piece that follows other text: without the space that may go before a first word."""
-        encode = self.encode_plain if plain else self.encode
-        guard, guarded = encode("\n"), encode("\n" + text)
-        return guarded[len(guard) :] if guarded[: len(guard)] == guard else encode(text)
+    def encode_inner(self, texts: Sequence[str], *, plain: bool) -> list[list[int]]:
+        """Ids of pieces that follow other text: without the space that may go before a first word."""
+        guard = self._backend.encode("\n", plain=plain)
+        guarded = self._backend.encode_all([f"\n{text}" for text in texts], plain=plain)
+        return [
+            ids[len(guard) :] if ids[: len(guard)] == guard else self._backend.encode(text, plain=plain)
+            for text, ids in zip(texts, guarded, strict=True)
+        ]
 
 
 def _decode(path: Path) -> dict[str, msgspec.Raw]:

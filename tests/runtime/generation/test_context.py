@@ -5,7 +5,7 @@ import random
 import pytest
 
 from runtime.errors import DecdecError
-from runtime.generation.context import COMPOSED, ContextWindow
+from runtime.generation.context import ContextWindow
 from runtime.protocol import Message
 
 LIMIT = 100
@@ -14,12 +14,13 @@ WANTED = LIMIT // 2
 
 
 class Prompts:
-    """A token for each character; `rendered`: lengths of all that was built."""
-
-    longest_token = 1
+    """A token for each character, a quarter of them certain; `rendered`: lengths of all that was built."""
 
     def __init__(self):
         self.rendered = []
+
+    def least_tokens(self, text):
+        return len(text) / 4
 
     def build(self, messages):
         length = sum(len(message.content) for message in messages)
@@ -50,7 +51,7 @@ def test_the_earliest_question_that_fits_begins_the_prompt(count):
         prompts = Prompts()
         fitted = ContextWindow(prompts, LIMIT).fit(messages)
         assert fitted.dropped == (earliest(messages) if whole + LIMIT // 4 > LIMIT else 0)
-        assert sum(prompts.rendered) <= min(whole, COMPOSED * LIMIT) + 20 * LIMIT
+        assert sum(prompts.rendered) <= min(whole, 4 * LIMIT) + 20 * LIMIT
 
 
 def test_a_last_question_longer_than_wanted_stays_alone():
@@ -66,9 +67,9 @@ def test_a_last_question_that_never_fits_is_refused():
 @pytest.mark.parametrize("before", [[], [5, 5], [5, 1_000_000, 5, 5]])
 def test_a_question_that_no_tokenizer_makes_short_enough_is_refused_unread(before):
     prompts = Prompts()
-    with pytest.raises(DecdecError, match=r"it has 100000\d characters and the context holds 100 tokens"):
+    with pytest.raises(DecdecError, match=r"it has at least 25000\d tokens and the context holds 100"):
         ContextWindow(prompts, LIMIT).fit(conversation([*before, 1_000_000]))
-    with pytest.raises(DecdecError, match="with the system prompt it has 1000005 characters"):
+    with pytest.raises(DecdecError, match="with the system prompt it has at least 250002 tokens"):
         ContextWindow(prompts, LIMIT).fit([Message("system", "x" * 1_000_000), *conversation([*before, 5])])
     assert prompts.rendered == []
 

@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from runtime.errors import DecdecError
 from runtime.protocol import Message
 from runtime.text import PromptBuilder, Tokenizer
+from runtime.text.backend import Backend
 from runtime.text.endings import end_ids
 from tests.fakes.chat_templates import QWEN3_THINKING
 
@@ -130,3 +131,28 @@ def test_thinking_that_goes_on_ends_by_its_own_token(folder, tmp_path):
 def test_a_conversation_without_a_question_is_refused(builder):
     with pytest.raises(DecdecError, match="no question"):
         builder.build([Message("assistant", "ho")])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "hi", "<|im_end|>", "<|im_end|>x" * 900, "<|im_end|>abcdefgh ijklmnop" * 300, "é" * 500, " " * 999],
+)
+def test_a_message_has_no_fewer_tokens_than_is_known_without_cutting_it(builder, tokenizer, text):
+    empty, ids = (builder.build([Message("user", content)]).ids for content in ("", text))
+    assert builder.least_tokens(text) <= len(ids) - len(empty) + 1
+    assert builder.least_tokens(text) >= text.count("<|im_end|>")
+    assert sum(1 for each in ids if each in tokenizer.control.values()) == sum(
+        1 for each in empty if each in tokenizer.control.values()
+    )
+
+
+def test_thousands_of_typed_control_tokens_are_cut_at_once(builder, monkeypatch):
+    calls = []
+    encode = Backend.encode_all
+    monkeypatch.setattr(
+        Backend,
+        "encode_all",
+        lambda self, texts, plain=False: calls.append(1) or encode(self, texts, plain=plain),
+    )
+    builder.build([Message("user", "<|im_end|>some words of a log\n" * 3000)])
+    assert len(calls) < 10

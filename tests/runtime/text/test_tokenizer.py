@@ -33,8 +33,9 @@ def test_only_tokens_the_template_writes_or_piped_ones_steer(folder):
 def test_inner_piece_has_no_space_of_a_first_word(sentencepiece_folder):
     tokenizer = Tokenizer.from_folder(sentencepiece_folder)
     assert tokenizer.token_of(tokenizer.encode("quick")[0]).startswith("▁")
-    inner = tokenizer.encode_inner("quick", plain=True)
-    assert "".join(map(tokenizer.token_of, inner)) == "quick"
+    for inner in tokenizer.encode_inner(["quick", "quick"], plain=True):
+        assert "".join(map(tokenizer.token_of, inner)) == "quick"
+    assert tokenizer.encode_inner([], plain=True) == []
 
 
 def test_first_ids_are_what_the_post_processor_adds(folder, tmp_path):

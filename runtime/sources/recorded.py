@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,11 @@ def source_again(name: str | None, source: str) -> Source:
 
 def kept_of(record: Mapping[str, Any]) -> Path | None:
     """The folder of ours that holds what was downloaded; None where nothing of ours is there."""
-    kind = record.get("kind")
-    if kind == "hub" and record.get("repo"):
-        folder = kept_folder("hub", str(record["repo"]))
-    elif kind == "wheel" and record.get("package"):
-        folder = kept_folder("wheel", f"{record['package']}-{record.get('version')}")
-    else:
-        return None
-    return folder if folder.is_dir() else None
+    kind, folder = record.get("kind"), None
+    # Of a name that no folder may have nothing was kept.
+    with contextlib.suppress(DecdecError):
+        if kind == "hub" and record.get("repo"):
+            folder = kept_folder("hub", str(record["repo"]))
+        elif kind == "wheel" and record.get("package"):
+            folder = kept_folder("wheel", f"{record['package']}-{record.get('version')}")
+    return folder if folder and folder.is_dir() else None

@@ -126,7 +126,7 @@ def _made_from(folder: Path, identity: dict[str, Any] | None) -> bool:
     if identity is None:
         return True
     try:
-        known = msgspec.json.decode((folder / IDENTITY).read_bytes())
+        known = msgspec.json.decode(folders.identity(folder))
     except (FileNotFoundError, msgspec.DecodeError, RecursionError):
         return False
     return bool(known == msgspec.json.decode(msgspec.json.encode(identity)))

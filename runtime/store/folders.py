@@ -74,6 +74,12 @@ def is_ours(folder: Path) -> bool:
     return any((folder / mark).exists() for mark in (IDENTITY, manifest.FILE_NAME))
 
 
+def identity(folder: Path) -> bytes:
+    """What a model's files were made from, as its maker wrote it; nothing where that is no regular file."""
+    path = folder / IDENTITY
+    return path.read_bytes() if path.is_file() else b""
+
+
 def _folders() -> list[Path]:
     try:
         return [path for path in locations.models().iterdir() if path.is_dir() and is_ours(path)]

@@ -13,7 +13,6 @@ import msgspec
 from runtime import locations
 from runtime.errors import DecdecError
 from runtime.store import folders, manifest
-from runtime.store.folders import IDENTITY
 from runtime.store.locks import exclusive
 from runtime.store.names import checked
 from runtime.store.oserrors import translated
@@ -87,7 +86,7 @@ def _recorded(folder: Path) -> dict[str, Any]:
 def _identity(folder: Path) -> dict[str, Any]:
     """The source's record that a build notes beside its files."""
     try:
-        known = msgspec.json.decode((folder / IDENTITY).read_bytes(), type=dict[str, Any])
+        known = msgspec.json.decode(folders.identity(folder), type=dict[str, Any])
     except (OSError, msgspec.DecodeError, RecursionError):
         return {}
     source = known.get("source")

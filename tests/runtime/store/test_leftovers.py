@@ -1,5 +1,7 @@
 """What is no whole model is listed too, and what was half made goes without touching a whole one."""
 
+import os
+
 import pytest
 
 from runtime import store
@@ -87,3 +89,14 @@ def test_a_folder_of_somebody_else_is_no_model_and_is_never_deleted(home):
 def test_an_empty_folder_is_in_nobody_s_way(home):
     strange(home).unlink()
     assert whole("comfy").name == "comfy"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes in folders")
+def test_a_pipe_in_the_place_of_what_a_build_notes_is_not_waited_for():
+    half_made("m", 5, {"source": {"kind": "hub"}})
+    note = folders.staging("m") / folders.IDENTITY
+    note.unlink()
+    os.mkfifo(note)
+    assert [(left.name, left.record) for left in leftovers()] == [("m", {})]
+    half_made("m", 5, {"source": {"kind": "hub"}})
+    assert leftovers()[0].record == {"kind": "hub"}

@@ -132,7 +132,7 @@ class Follow:
 
     def scrolled(self, old: float, new: float, end: float) -> None:
         """The view moved from `old` to `new`; `end` is the largest possible value."""
-        if new >= end - 1:
+        if new >= end or (new > old and new >= end - 1):
             self.on = True
         elif new < old:
             self.on = False

@@ -89,6 +89,14 @@ def test_follow_holds_after_scrolling_up_and_returns_at_the_end():
     assert follow.on
 
 
+def test_one_line_up_from_the_end_holds_and_one_line_down_follows_again():
+    follow = Follow()
+    follow.scrolled(50, 49, 50)
+    assert not follow.on
+    follow.scrolled(49, 49.5, 50)
+    assert follow.on
+
+
 def test_a_view_that_shrinks_keeps_following():
     follow = Follow()
     follow.scrolled(50, 30, 30)

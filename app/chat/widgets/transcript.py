@@ -42,6 +42,7 @@ class Transcript(VerticalScroll, can_focus=False):
         self._conversation = Conversation()
         self._views: list[TurnView] = []
         self._earlier: list[Turn] = []
+        self._drawing = False
         self._resized_at = 0.0
 
     def on_mount(self) -> None:
@@ -68,6 +69,7 @@ class Transcript(VerticalScroll, can_focus=False):
             self._show_greeting(greeting if not conversation.turns else "")
             self._append(turns)
         self.follow()
+        self._fill_soon()
 
     def greet(self, greeting: str) -> None:
         """Change the greeting, if one is shown."""
@@ -130,8 +132,8 @@ class Transcript(VerticalScroll, can_focus=False):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Hold the view where a user scrolled up; follow again at the end; draw what is older at the top."""
         super().watch_scroll_y(old_value, new_value)
-        if new_value < 1 and self._earlier and old_value > new_value:
-            self.call_after_refresh(self._draw_earlier)
+        if new_value < 1 and old_value > new_value:
+            self._want_earlier()
         if self._follow.on and time.monotonic() - self._resized_at < SETTLE_S:
             self._keep_end()
             return
@@ -148,6 +150,7 @@ class Transcript(VerticalScroll, can_focus=False):
         """A new size keeps the end in view."""
         self._resized_at = time.monotonic()
         self._keep_end()
+        self._fill_soon()
 
     def _tick(self) -> None:
         if self._views and self._views[-1].turn.open and self._views[-1].stale:
@@ -201,12 +204,34 @@ class Transcript(VerticalScroll, can_focus=False):
         if greeting:
             self.mount(Static(greeting, classes="greeting"))
 
+    def _fill_soon(self) -> None:
+        if self._earlier:
+            self.set_timer(SETTLE_S, self._fill)
+
+    def _fill(self) -> None:
+        """Nobody can scroll to older turns where the newest ones leave room."""
+        if self._views and self._views[0].size.height and not self.max_scroll_y:
+            self._want_earlier()
+
+    def _want_earlier(self) -> None:
+        """Once until it is done: a scroll that is animated comes to the top several times."""
+        if self._earlier and not self._drawing:
+            self._drawing = True
+            self.call_after_refresh(self._draw_earlier)
+
     def _draw_earlier(self) -> None:
         """One more page above, with the view held where it is."""
         self._earlier, turns = self._earlier[:-PAGE], self._earlier[-PAGE:]
-        if not turns:
+        if not turns or not self._views:
+            self._drawing = False
             return
         first, views = self._views[0], [self._view(turn) for turn in turns]
         self._views = views + self._views
         self.mount_all(views, before=first)
-        self.call_after_refresh(self.scroll_to_widget, first, animate=False, top=True)
+        self.call_after_refresh(self._hold, first)
+
+    def _hold(self, first: TurnView) -> None:
+        if first.is_mounted:
+            self.scroll_to_widget(first, animate=False, top=True, immediate=True)
+        self._drawing = False
+        self._fill_soon()

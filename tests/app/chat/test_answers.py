@@ -237,3 +237,38 @@ async def test_a_long_conversation_is_drawn_from_its_end_and_older_turns_come_wh
             transcript.scroll_home(animate=False)
             await until(pilot, lambda before=drawn: len(transcript.query(TurnView)) > before)
             await until(pilot, lambda: transcript.scroll_y > 0)
+
+
+def long_conversation(count):
+    turns, parent = [], ""
+    for at in range(count):
+        turns.append(Turn(f"q{at}", f"a{at}", TurnState.DONE, "stop", parent=parent))
+        parent = turns[-1].id
+    return Conversation.of(turns, parent)
+
+
+async def test_a_tall_terminal_gets_as_many_turns_as_can_be_scrolled():
+    async with running(size=(120, 100)) as (app, pilot):
+        app.session.open(long_conversation(40))
+        app.screen.show_conversation()
+        transcript = app.screen.query_one(Transcript)
+        await until(pilot, lambda: transcript.max_scroll_y > 0)
+        assert len(transcript.query(TurnView)) > PAGE
+        await until(pilot, lambda: any("a39" in line for line in seen(app)))
+
+
+async def test_an_animated_scroll_to_the_top_draws_one_page():
+    async with running() as (app, pilot):
+        app.session.open(long_conversation(60))
+        app.screen.show_conversation()
+        await until(pilot, lambda: any("a59" in line for line in seen(app)))
+        transcript = app.screen.query_one(Transcript)
+        transcript.scroll_to(y=8, animate=False)
+        await until(pilot, lambda: transcript.scroll_y == 8)
+        transcript.scroll_home(animate=True, duration=0.3)
+        await until(pilot, lambda: len(transcript.query(TurnView)) > PAGE)
+        await pilot.pause(0.8)
+        assert len(transcript.query(TurnView)) == 2 * PAGE
+        first = transcript.query(TurnView)[PAGE]
+        assert first.turn.question == "q48"
+        assert transcript.scroll_y == first.virtual_region.y

@@ -34,6 +34,8 @@ UNSUPPORTED = {
     "presence_penalty": "use repetition_penalty",
     "audio": "the model writes text only",
 }
+# Half of a surrogate pair: written out it would be a question mark, and answers hold those.
+_HALF = re.compile("[\ud800-\udfff]")
 _MISFIT = re.compile(r"(?s)(.*) - at `\$\.?(.*)`")
 
 
@@ -144,6 +146,8 @@ class ChatRequest(msgspec.Struct, frozen=True):
             raise refused(f"stop can hold {MAX_STOPS} texts, not {len(stops)}.", "stop")
         if any(len(stop) > MAX_STOP_CHARACTERS for stop in stops):
             raise refused(f"A text of stop can have {MAX_STOP_CHARACTERS} characters.", "stop")
+        if any(_HALF.search(stop) for stop in stops):
+            raise refused("A text of stop holds half a character, which no answer does.", "stop")
         return tuple(filter(None, stops))
 
 

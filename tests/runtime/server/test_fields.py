@@ -57,6 +57,8 @@ def refusal(data):
         ({"stop": ["x"] * 17}, "stop", "16"),
         ({"stop": 5}, "stop", "Expected"),
         ({"stop": ["x", "y" * 1001]}, "stop", "1000 characters"),
+        ({"stop": "\ud800"}, "stop", "half a character"),
+        ({"stop": ["x", "a\udfff"]}, "stop", "half a character"),
         ({"seed": HUGE}, "seed", "not a very long number"),
         ({"n": HUGE}, "n", "not a very long number"),
         ({"top_k": -HUGE}, "top_k", "not a very long number"),
@@ -137,6 +139,9 @@ class LongPrompts:
 
     def build(self, messages):
         return type("Prompt", (), {"ids": tuple(range(100))})()
+
+    def least_tokens(self, text):
+        return 0
 
 
 def test_the_engines_own_sentences_about_a_conversation_are_the_clients_fault():

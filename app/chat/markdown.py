@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+from markdown_it.token import Token
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, TableElement
@@ -14,6 +15,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.theme import Theme
 
+from app.chat.highlighting import TAB_SIZE, Highlighting
 from app.markdown_rules import parser
 from app.text import neutralise
 
@@ -37,15 +39,26 @@ class _Heading(Heading):
 
 
 class _CodeBlock(CodeBlock):
-    """On the stylesheet's background instead of the highlighter's."""
+    """On the stylesheet's background instead of the highlighter's, and coloured in bounded time."""
+
+    def __init__(self, language: str, theme: str, highlighting: Highlighting) -> None:
+        super().__init__(language, theme)
+        self._highlighting = highlighting
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: Token) -> CodeBlock:
+        """As Rich does it; all blocks of an answer share what finds their colours."""
+        assert isinstance(markdown, _Markdown)
+        return cls(token.info.partition(" ")[0] or "text", markdown.code_theme, markdown.highlighting)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         background = console.get_style("markdown.code_block").bgcolor
         code = str(self.text).rstrip()
         yield Syntax(
             code,
-            self.lexer_name,
+            self._highlighting.lexer(self.lexer_name),
             theme=self.theme,
+            tab_size=TAB_SIZE,
             word_wrap=True,
             padding=(0, 1),
             background_color=background.name if background else "default",
@@ -80,6 +93,7 @@ class _Markdown(Markdown):
         # Links are written out: the reader sees where they go.
         super().__init__("", code_theme=code_theme, hyperlinks=False)
         self.markup, self.parsed = source, parser().parse(source)
+        self.highlighting = Highlighting()
 
 
 class Answer:

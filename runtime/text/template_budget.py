@@ -16,6 +16,8 @@ MAX_MADE_BYTES = 384 << 20
 # Longer whole numbers are no count of anything; each product of two is as long as both.
 MAX_INT_BITS = 512
 _NODE, _PART = 64, 64
+# A character or a short piece of a text, as a text of its own in a list.
+PIECE = 88
 _LEAVES = (str, bytes, int, float, bool, type(None))
 _BRANCHES: tuple[type[Any], ...] = (
     list,
@@ -74,7 +76,11 @@ class Budget:
     def spend(self, size: int) -> None:
         """Count bytes that are made."""
         self._made += size
-        if self._made > MAX_MADE_BYTES:
+        self.room(0)
+
+    def room(self, size: int) -> None:
+        """Refuses what one step is about to make, where it would be too many bytes."""
+        if self._made + size > MAX_MADE_BYTES:
             refuse(f"it makes more than {MAX_MADE_BYTES >> 20} MB of text")
 
     def settled(self, value: Any) -> Any:

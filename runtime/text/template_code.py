@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 
@@ -30,6 +33,18 @@ class BoundedCode(CodeGenerator):
         """An operator and what stands behind it."""
         self.write(f" {_OPERATORS[node.op]} ")
         self._weighed(node.expr, frame)
+
+    def signature(
+        self,
+        node: nodes.Call | nodes.Filter | nodes.Test,
+        frame: Frame,
+        extra_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Arguments; `*values` is unpacked before what is called can look at it."""
+        if node.dyn_args:
+            unpacked = nodes.EnvironmentAttribute("unpacked", lineno=node.lineno)
+            node.dyn_args = nodes.Call(unpacked, [node.dyn_args], [], None, None, lineno=node.lineno)
+        super().signature(node, frame, extra_kwargs)
 
     def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:
         """A literal; its keys are hashed, which walks over them."""

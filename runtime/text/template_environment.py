@@ -5,40 +5,27 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import jinja2
 import jinja2.ext
 import jinja2.nodes
 import jinja2.parser
 import jinja2.sandbox
-from jinja2.runtime import Context, Macro, Namespace
-from jinja2.tests import TESTS
+from jinja2.runtime import Context, LoopContext, Macro, Namespace, Undefined
 
 from runtime.errors import DecdecError
-from runtime.text.template_budget import MAX_CHARACTERS, MAX_INT_BITS, Budget, refuse
+from runtime.text.template_budget import MAX_CHARACTERS, MAX_INT_BITS, PIECE, Budget, refuse
 from runtime.text.template_code import BoundedCode
-from runtime.text.template_filters import (
-    bounded_filters,
-    check_format,
-    check_join,
-    check_percent,
-    check_replace,
-    check_widths,
-)
+from runtime.text.template_filters import bounded_filters, check_format, check_percent
+from runtime.text.template_methods import OF_CONTAINERS, OF_TEXT, check_method, check_pairs
+from runtime.text.template_tests import bounded_tests
 
 MAX_TIME_FORM = 200
-_OF_CONTAINERS = frozenset({"index", "count", "get", "items", "keys", "values", "copy"})
-_OF_TEXT = frozenset({
-    "strip", "lstrip", "rstrip", "split", "rsplit", "splitlines", "partition", "rpartition", "startswith",
-    "endswith", "removeprefix", "removesuffix", "replace", "upper", "lower", "title", "capitalize",
-    "swapcase", "casefold", "join", "find", "rfind", "index", "rindex", "count", "isalnum", "isalpha",
-    "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric", "isprintable", "isspace",
-    "istitle", "isupper", "center", "ljust", "rjust", "zfill", "expandtabs",
-})  # fmt: skip
-_WIDENING = frozenset({"center", "ljust", "rjust", "zfill", "expandtabs"})
 # Jinja adds the variables of the loop or the block that a call stands in; only its own functions look there.
 _NOT_GIVEN = frozenset({"_loop_vars", "_block_vars"})
+# All else (types, functions, views of a dictionary) has ways to change a value or to hide what it holds.
+_OPEN = (LoopContext, Macro, Namespace, Undefined)
 _GLOBALS_LEFT_OUT = ("lipsum", "cycler")
 
 
@@ -64,7 +51,7 @@ class BoundedEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
     """
 
     code_generator_class = BoundedCode
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    intercepted_binops = frozenset({"+", "-", "*", "**", "%"})
 
     def __init__(self) -> None:
         super().__init__(
@@ -76,7 +63,7 @@ class BoundedEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         )
         self.budget = Budget()
         self.filters = bounded_filters(lambda: self.budget)
-        self.tests = {name: self._weighing(cast("Callable[..., Any]", test)) for name, test in TESTS.items()}
+        self.tests = bounded_tests(lambda: self.budget)
         for name in _GLOBALS_LEFT_OUT:
             del self.globals[name]
         self.globals |= {"raise_exception": _raise_exception, "strftime_now": _strftime_now}
@@ -85,6 +72,12 @@ class BoundedEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         """The value, unless it is too large to compare."""
         self.budget.weigh(value)
         return value
+
+    def unpacked(self, values: Any) -> Any:
+        """What is given as `*values`: of a text, each character becomes a text."""
+        if isinstance(values, str):
+            self.budget.room(len(values) * PIECE)
+        return values
 
     def made(self, value: Any) -> Any:
         """The value, counted as new."""
@@ -104,10 +97,15 @@ class BoundedEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
 
     def call(self, context: Context, function: Any, /, *arguments: Any, **named: Any) -> Any:
         """Any call that a template makes."""
-        if not isinstance(function, Macro) and function is not Namespace:
+        if not isinstance(function, Macro) and function != self.unpacked:
             arguments = tuple(map(self.budget.settled, arguments))
-            self.budget.weigh({name: value for name, value in named.items() if name not in _NOT_GIVEN})
-            self._check_method(function, arguments)
+            given = {name: value for name, value in named.items() if name not in _NOT_GIVEN}
+            if function is not Namespace:
+                self.budget.weigh(given)
+            if function is Namespace or function is dict:
+                for each in arguments:
+                    check_pairs(each)
+            check_method(self.budget, function, (*arguments, *given.values()))
         return self.made(super().call(context, function, *arguments, **named))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -116,6 +114,9 @@ class BoundedEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
             refuse("the operator ** is not allowed here")
         if operator == "%" and isinstance(left, str):
             check_percent(self.budget, left, right)
+        elif operator == "-":
+            # Keys and items are sets: they hash what is taken away.
+            self.budget.weigh((left, right))
         elif _size_of_result(operator, left, right) > MAX_CHARACTERS:
             refuse("a text or a list is repeated too often")
         return self.made(super().call_binop(context, operator, left, right))
@@ -127,12 +128,10 @@ class BoundedEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Of texts and containers only methods whose cost is known."""
         if isinstance(obj, str):
-            return attr in _OF_TEXT
+            return attr in OF_TEXT
         if isinstance(obj, list | tuple | dict):
-            return attr in _OF_CONTAINERS
-        if isinstance(obj, bytes | int | float):
-            return False
-        return bool(super().is_safe_attribute(obj, attr, value))
+            return attr in OF_CONTAINERS
+        return isinstance(obj, _OPEN) and bool(super().is_safe_attribute(obj, attr, value))
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         """`text.format`, with its widths and repetitions looked at first."""
@@ -148,34 +147,12 @@ class BoundedEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
 
         return checked
 
-    def _check_method(self, function: Any, arguments: tuple[Any, ...]) -> None:
-        text, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
-        if not isinstance(text, str):
-            return
-        if name == "join" and arguments:
-            check_join(self.budget, text, arguments[0])
-        elif name == "replace" and len(arguments) > 1:
-            check_replace(text, *arguments)
-        elif name in _WIDENING:
-            check_widths(arguments)
-
     @jinja2.pass_context
     def _written(self, context: Context, value: Any) -> Any:
         """A value on its way to the output."""
         weight = self.budget.weigh(value)
         self.budget.spend(64 if isinstance(value, str) else 64 + weight)
         return value
-
-    def _weighing(self, test: Callable[..., Any]) -> Callable[..., Any]:
-        first = 1 if hasattr(test, "jinja_pass_arg") else 0
-
-        @functools.wraps(test)
-        def weighing(*arguments: Any) -> Any:
-            for each in arguments[first:] if len(arguments) > first + 1 else ():
-                self.budget.weigh(each)
-            return test(*arguments)
-
-        return weighing
 
 
 def _size_of_result(operator: str, left: Any, right: Any) -> int:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import functools
 import json
 import re
+import string
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from jinja2.filters import FILTERS
 
-from runtime.text.template_budget import MAX_CHARACTERS, Budget, refuse
+from runtime.text.template_budget import MAX_CHARACTERS, PIECE, Budget, refuse
 
 MAX_WIDTH = 10_000
+MAX_INDENT = 64
+MAX_COMPARED = 1 << 28
 _WIDE = re.compile(r"\d{5}|\*")
 # Text for web pages, chance, and layouts; none stands in a chat template, and each would need its own bounds.
 _LEFT_OUT = frozenset({
     "attr", "batch", "filesizeformat", "pprint", "random", "slice", "striptags", "sum", "urlize", "wordcount",
     "wordwrap", "xmlattr",
 })  # fmt: skip
+# These make a text of every character or line of a text, at once.
+_TAKING_APART = frozenset(FILTERS[name] for name in ("list", "sort", "join", "groupby", "indent", "title"))
 
 
 def bounded_filters(budget: Callable[[], Budget]) -> dict[str, Callable[..., Any]]:
@@ -38,21 +43,32 @@ def check_replace(text: Any, old: Any, new: Any, *_: Any, **__: Any) -> None:
 def check_join(budget: Budget, separator: Any, values: Any) -> None:
     """Refuses a joined text that grows too long."""
     count = len(values) if hasattr(values, "__len__") else 0
+    if isinstance(values, str):
+        budget.room(count * PIECE)
     if budget.weigh(values) + count * len(str(separator)) > MAX_CHARACTERS:
         refuse("too much is joined")
 
 
 def check_percent(budget: Budget, text: Any, arguments: Any) -> None:
     """Refuses `text % arguments` where widths or repetitions make it too long."""
-    if _WIDE.search(str(text)) or str(text).count("%") * budget.weigh(arguments) > MAX_CHARACTERS:
+    text = str(text)
+    if _WIDE.search(text) or text.count("%") * (budget.weigh(arguments) + _width(text)) > MAX_CHARACTERS:
         refuse("a text is formatted to too much")
 
 
 def check_format(budget: Budget, text: str, arguments: Any) -> None:
     """Refuses `text.format(…)` in the same way, and widths that are arguments themselves."""
-    nested = re.search(r"\{[^}]*\{", text.replace("{{", "").replace("}}", ""))
-    if nested or _WIDE.search(text) or text.count("{") * budget.weigh(arguments) > MAX_CHARACTERS:
+    each = budget.weigh(arguments) + _width(text)
+    if _WIDE.search(text) or text.count("{") * each > MAX_CHARACTERS:
         refuse("a text is formatted to too much")
+    if any("{" in (form or "") for _, _, form, _ in string.Formatter().parse(text)):
+        refuse("a width of a format is a value")
+
+
+def check_search(text: str, arguments: Any) -> None:
+    """Refuses a search that takes the product of two long texts."""
+    if any(isinstance(each, str) and len(each) * len(text) > MAX_COMPARED for each in arguments):
+        refuse("a long text is looked for in a long text")
 
 
 def check_widths(arguments: Any) -> None:
@@ -60,6 +76,12 @@ def check_widths(arguments: Any) -> None:
     for each in arguments:
         if isinstance(each, int) and abs(each) > MAX_WIDTH:
             refuse(f"a width is {each if abs(each) < 1 << 64 else 'a very large number'}")
+
+
+def _width(text: str) -> int:
+    """Not less than the widest field that a format text can have."""
+    digits = next((count for count in (4, 3, 2, 1) if re.search(rf"\d{{{count}}}", text)), 0)
+    return int(10**digits)
 
 
 def _check_center(text: Any, *arguments: Any, **named: Any) -> None:
@@ -80,14 +102,20 @@ def _check_round(value: Any, precision: Any = 0, *_: Any, **__: Any) -> None:
 
 def _check_tojson(value: Any, *arguments: Any, **named: Any) -> None:
     given = [*arguments, *named.values()]
-    check_widths(given)
-    if any(isinstance(each, str | tuple | list) and len(each) > 8 for each in given):
+    if any(isinstance(each, int) and each > MAX_INDENT for each in given):
+        refuse("an indentation is too wide")
+    texts = [part for each in given for part in (each if isinstance(each, list | tuple) else [each])]
+    if any(isinstance(each, str) and len(each) > 8 for each in texts):
         refuse("an indentation is too long")
+
+
+def _check_trim(value: Any, characters: Any = None, *_: Any, **named: Any) -> None:
+    check_search(str(value), [characters, *named.values()])
 
 
 _CHECKS: Mapping[str, Callable[..., None]] = {
     "replace": check_replace, "center": _check_center, "indent": _check_indent, "round": _check_round,
-    "tojson": _check_tojson,
+    "tojson": _check_tojson, "trim": _check_trim,
 }  # fmt: skip
 
 
@@ -103,6 +131,8 @@ def _bounded(
         given = [counting.settled(each) for each in arguments[first:]]
         for each in named.values():
             counting.weigh(each)
+        if function in _TAKING_APART and isinstance(given[0], str):
+            counting.room(len(given[0]) * PIECE)
         if check:
             check(*given, **named)
         if function is FILTERS["join"]:
@@ -122,6 +152,16 @@ def _tojson(
     sort_keys: bool = False,
 ) -> str:
     """Plain JSON: jinja2's own filter escapes HTML, which no model was trained on."""
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    encoder = json.JSONEncoder(
+        ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
+    if indent is None:
+        return encoder.encode(value)
+    parts, length = [], 0
+    for part in encoder.iterencode(value):
+        parts.append(part)
+        length += len(part)
+        if length > MAX_CHARACTERS:
+            # Every line repeats the indentation of its depth.
+            refuse("an indented value is too long")
+    return "".join(parts)

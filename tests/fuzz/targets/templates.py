@@ -117,6 +117,27 @@ SIZES = """
 {% for x in range(99999) if x|string in ('1' * 8000000) %}{% endfor %}
 {% for x in range(9999) %}{% set y = ('ab' * 4000000)|replace('a', 'b') %}{% endfor %}
 {% for x in messages %}{% for y in ('x' * 8000000) %}{{ y }}{% endfor %}{% endfor %}
+{{ '%0999999999d' is odd }}
+{{ ['%0999999999d']|select('even')|list }}
+{{ '%(a)0999999999d' is divisibleby({'a': 1}) }}
+{{ '{0[}]:{1}}'.format({'}': 1}, 999999999) }}
+{{ ('%(a)9999d' * 40000) % {'a': 1} }}
+{{ ('{0:>9999}' * 40000).format(1) }}
+{{ ('Ā' * 8000000)|list|length }}
+{{ ('Ā' * 8000000)|join|length }}
+{{ ''.join('Ā' * 8000000)|length }}
+{{ ('Ā-' * 4000000)|title|length }}
+{{ ('Ā\\n' * 4000000)|indent(1)|length }}
+{% macro m() %}{% endmacro %}{{ m(*('Ā' * 8000000)) }}
+{{ ('\\t' * 8000000).expandtabs(9999) }}
+{{ '\\t'.expandtabs(tabsize=999999999) }}
+{{ [[[[(range(90000)|list)]]]]|tojson(indent=10000)|length }}
+{{ ('a' * 8000000).rfind('ab' + 'a' * 4000000) }}
+{{ ('a' * 8000000).strip('b' * 8000000 + 'a') }}
+{{ ('a' * 8000000)|trim('b' * 8000000 + 'a') }}
+{{ dict(range(0, 90000 * 2305843009213693951, 2305843009213693951)|groupby(none))|length }}
+{% set q = dict.update(messages[0], {'content': 1}) %}
+{{ {'a': 1}.keys().mapping }}
 """
 
 # What Python walks over in one step where it stands twice in each of sixty lists.
@@ -132,6 +153,14 @@ _TWICE = """
 {{ '{}'.format(ns.l) }}
 {{ ''.join(ns.l) }}
 {{ raise_exception(ns.l) }}
+{{ ns.l is upper }}
+{{ ns.l is lower }}
+{{ ns.l is filter }}
+{{ ns.l is test }}
+{{ {1: 1}.keys() - [ns.l] }}
+{{ ns.l in {1: 1}.keys() }}
+{% set q = namespace([[ns.l, 1]]) %}
+{{ [ns.l].index(ns.m) }}
 """
 _SIXTY = (
     "{% set ns = namespace(l=(1,), m=(1,)) %}{% for a in range(60) %}"

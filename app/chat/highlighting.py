@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from typing import Any
 
-from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name
-from pygments.token import Token, _TokenType
+from rich.syntax import Syntax
 
 from app.chat.time_limit import can_interrupt, within
 
@@ -16,7 +14,8 @@ from app.chat.time_limit import can_interrupt, within
 BUDGET_S = 0.1
 # What comes behind is plain. A match asks for the time only now and then: more often the shorter the text.
 MAX_CHARACTERS = 20_000
-TAB_SIZE = 4
+# A kind, as lexers tell it, and the text.
+Tokens = list[tuple[Any, str]]
 # Languages that need no more time for one match than the text is long, so that the time between two
 # tokens is short whatever the text. (Of Python and JavaScript that is true without long runs.)
 STEADY = """
@@ -39,6 +38,7 @@ _WITHIN = {
     **dict.fromkeys(["docker", "dockerfile"], "bash json"),
     **dict.fromkeys(["pycon", "python-console"], "python"),
 }
+((_PLAIN, _),) = Syntax("", "text").default_lexer.get_tokens("\n")
 _STEADY, _UNSTEADY = frozenset(STEADY.split()), frozenset(UNSTEADY.split())
 
 
@@ -47,59 +47,66 @@ class Highlighting:
 
     def __init__(self, budget_s: float = BUDGET_S) -> None:
         self._left_s = budget_s
-        self._found: dict[tuple[str, str], list[tuple[_TokenType, str]]] = {}
+        self._found: dict[tuple[str, str], Tokens] = {}
 
-    def lexer(self, language: str) -> Lexer:
-        """What Rich asks for tokens, for a language as a code block names it."""
-        return _BoundedLexer(self, language.lower())
-
-    def tokens(self, language: str, code: str) -> list[tuple[_TokenType, str]]:
+    def tokens(self, language: str, code: str) -> Tokens:
         """The whole code in tokens; plain from where the time was over."""
         key = (language, code)
         if key not in self._found:
             self._found[key] = self._find(language, code)
         return self._found[key]
 
-    def _find(self, language: str, code: str) -> list[tuple[_TokenType, str]]:
+    def _find(self, language: str, code: str) -> Tokens:
         head = code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1]
         lexer = _known(language, head) if self._left_s > 0 else None
-        found: list[tuple[_TokenType, str]] = []
+        found: Tokens = []
         if lexer is not None:
             started = time.thread_time()
             _collect(lexer, head, found, self._left_s)
             self._left_s -= time.thread_time() - started
-        return [*found, (Token.Text, code[sum(len(text) for _, text in found) :])]
+        return [*found, (_PLAIN, code[sum(len(text) for _, text in found) :])]
 
 
-class _BoundedLexer(Lexer):
-    """Does with the text what every lexer does, and leaves the tokens to `Highlighting`."""
+class BoundedLexer:
+    """What Rich asks for tokens: of a language as a code block names it, out of an answer's time."""
 
     def __init__(self, highlighting: Highlighting, language: str) -> None:
-        super().__init__(stripnl=False, ensurenl=True, tabsize=TAB_SIZE)
-        self._highlighting, self._language = highlighting, language
+        self._highlighting, self._language = highlighting, language.lower()
 
-    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, _TokenType, str]]:
-        """Every character of the text, in tokens."""
-        at = 0
-        for kind, token in self._highlighting.tokens(self._language, text):
-            yield at, kind, token
-            at += len(token)
+    def get_tokens(self, code: str) -> Tokens:
+        """Every character of the code; Rich has put spaces for its tabs."""
+        return self._highlighting.tokens(self._language, code)
 
 
-def _known(language: str, code: str) -> Lexer | None:
+class BoundedSyntax(Syntax):
+    """Rich's highlighted code, with another lexer than the one Rich would look up."""
+
+    def __init__(self, code: str, lexer: BoundedLexer, **look: Any) -> None:
+        super().__init__(code, "text", **look)
+        self._bounded = lexer
+
+    @property
+    def lexer(self) -> Any:
+        """For Rich, which only asks it for tokens."""
+        return self._bounded
+
+
+def _known(language: str, code: str) -> Any:
     """The lexer of the language, None where the code is to be plain."""
     if language not in _STEADY | _UNSTEADY:
         return None
     if not can_interrupt() and (language not in _STEADY or _LONG_RUN.search(code)):
         return None
     for inner in _WITHIN.get(language, "").split():
-        get_lexer_by_name(inner)
-    # Markdown would hand its own code blocks to any lexer there is.
-    lexer: Lexer = get_lexer_by_name(language, handlecodeblocks=False)
+        _ = Syntax("", inner).lexer
+    lexer: Any = Syntax("", language).lexer
+    if hasattr(lexer, "handlecodeblocks"):
+        # Markdown would hand its own code blocks to any lexer there is.
+        lexer.handlecodeblocks = False
     return lexer
 
 
-def _collect(lexer: Lexer, code: str, found: list[tuple[_TokenType, str]], seconds: float) -> None:
+def _collect(lexer: Any, code: str, found: Tokens, seconds: float) -> None:
     """Add tokens until the code or the time ends, or a lexer tells another text than it was given."""
 
     def collect() -> None:

@@ -11,11 +11,10 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, TableElement
 from rich.segment import Segment
 from rich.style import Style
-from rich.syntax import Syntax
 from rich.table import Table
 from rich.theme import Theme
 
-from app.chat.highlighting import TAB_SIZE, Highlighting
+from app.chat.highlighting import BoundedLexer, BoundedSyntax, Highlighting
 from app.markdown_rules import parser
 from app.text import neutralise
 
@@ -54,11 +53,10 @@ class _CodeBlock(CodeBlock):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         background = console.get_style("markdown.code_block").bgcolor
         code = str(self.text).rstrip()
-        yield Syntax(
+        yield BoundedSyntax(
             code,
-            self._highlighting.lexer(self.lexer_name),
+            BoundedLexer(self._highlighting, self.lexer_name),
             theme=self.theme,
-            tab_size=TAB_SIZE,
             word_wrap=True,
             padding=(0, 1),
             background_color=background.name if background else "default",

@@ -63,7 +63,7 @@ def test_so_is_a_half_made_one():
 
 def test_one_that_does_not_say_where_it_came_from_says_what_to_do():
     folder = imported()
-    for name in ("manifest.json", ".identity.json"):
-        (folder / name).unlink()
+    (folder / "manifest.json").write_text("{}")
+    (folder / ".identity.json").unlink()
     with pytest.raises(DecdecError, match=r"mine cannot be made again: .* import PATH --name mine, or"):
         target("mine")

@@ -17,6 +17,8 @@ from runtime.text import Prompt, PromptBuilder
 # dropping a little every turn would compute the whole prompt anew every turn.
 ANSWER_TOKENS = 256
 FREED_SHARE = 4
+# Fewer characters for each token of the context are cut soon; to look at a whole vocabulary takes longer.
+QUICKLY_CUT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class ContextWindow:
 
     def _hopeless(self, head: list[Message], turns: list[Message]) -> int:
         """How many cannot stay whatever they are cut into: to cut megabytes takes seconds."""
+        if sum(len(message.content) for message in (*head, *turns)) <= self._limit * QUICKLY_CUT:
+            return 0
         least = [self._builder.least_tokens(message.content) for message in turns]
         behind = [*itertools.accumulate(reversed(least))][::-1]
         above = sum(self._builder.least_tokens(message.content) for message in head)

@@ -127,7 +127,7 @@ def _made_from(folder: Path, identity: dict[str, Any] | None) -> bool:
         return True
     try:
         known = msgspec.json.decode(folders.identity(folder))
-    except (FileNotFoundError, msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError):
         return False
     return bool(known == msgspec.json.decode(msgspec.json.encode(identity)))
 

@@ -71,7 +71,11 @@ def is_ours(folder: Path) -> bool:
     """Whether this program made a folder below the models folder: a chosen home may hold others."""
     if folder.name.startswith((_STAGING, _OLD, _REMOVED)) or folder.name == _QUARANTINE:
         return True
-    return any((folder / mark).exists() for mark in (IDENTITY, manifest.FILE_NAME))
+    try:
+        return any((folder / mark).exists() for mark in (IDENTITY, manifest.FILE_NAME))
+    except OSError:
+        # What cannot be looked into cannot be told to be ours, and is no reason to list nothing.
+        return False
 
 
 def identity(folder: Path) -> bytes:

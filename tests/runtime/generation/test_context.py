@@ -5,7 +5,7 @@ import random
 import pytest
 
 from runtime.errors import DecdecError
-from runtime.generation.context import ContextWindow
+from runtime.generation.context import QUICKLY_CUT, ContextWindow
 from runtime.protocol import Message
 
 LIMIT = 100
@@ -51,7 +51,7 @@ def test_the_earliest_question_that_fits_begins_the_prompt(count):
         prompts = Prompts()
         fitted = ContextWindow(prompts, LIMIT).fit(messages)
         assert fitted.dropped == (earliest(messages) if whole + LIMIT // 4 > LIMIT else 0)
-        assert sum(prompts.rendered) <= min(whole, 4 * LIMIT) + 20 * LIMIT
+        assert sum(prompts.rendered) <= min(whole, QUICKLY_CUT * LIMIT) + 20 * LIMIT
 
 
 def test_a_last_question_longer_than_wanted_stays_alone():
@@ -84,3 +84,9 @@ def test_messages_that_no_tokenizer_makes_short_enough_go_unread():
 def test_a_short_question_below_a_long_system_prompt_is_read():
     messages = [Message("system", "x" * 60), *conversation([5, 5, 10])]
     assert len(ContextWindow(Prompts(), LIMIT).fit(messages).prompt.ids) == 70
+
+
+def test_an_ordinary_conversation_is_not_weighed(monkeypatch):
+    prompts = Prompts()
+    monkeypatch.setattr(prompts, "least_tokens", None)
+    assert len(ContextWindow(prompts, LIMIT).fit(conversation([5, 5, 10])).prompt.ids) == 20

@@ -1,6 +1,7 @@
 """What is no whole model is listed too, and what was half made goes without touching a whole one."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +101,18 @@ def test_a_pipe_in_the_place_of_what_a_build_notes_is_not_waited_for():
     assert [(left.name, left.record) for left in leftovers()] == [("m", {})]
     half_made("m", 5, {"source": {"kind": "hub"}})
     assert leftovers()[0].record == {"kind": "hub"}
+
+
+def test_a_folder_that_cannot_be_looked_into_hides_no_model(home, monkeypatch):
+    theirs = strange(home).parent
+    whole("good")
+    exists = Path.exists
+
+    def refused(path, **options):
+        if path.parent == theirs:
+            raise PermissionError(13, "Permission denied")
+        return exists(path, **options)
+
+    monkeypatch.setattr(Path, "exists", refused)
+    assert [model.name for model in store.models()] == ["good"]
+    assert leftovers() == []
